@@ -93,12 +93,12 @@ weft_status app_extend(const settings *s, weft_error *error)
     return weft_engine_choose(settings_text(s, "engine"), error);
 }
 
-weft_status app_open(const settings *s, weft_mesh **mesh, weft_layout **layout, weft_error *error)
+weft_status app_open(const settings *s, weft_world *world, weft_mesh **mesh, weft_layout **layout,
+                     weft_error *error)
 {
-    weft_world world;
-    WEFT_TRY(app_join(&world, error));
+    WEFT_TRY(app_join(world, error));
     if (app_extend(s, error) == WEFT_OK &&
-        weft_mesh_create(&world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
+        weft_mesh_create(world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         (void)!weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch", error);
     return weft_world_agree(error);

@@ -1,12 +1,14 @@
 /* predict: --machine: how long a step will take. */
 #include "predict.h"
 
+#include "predict_notes.h"
 #include "stop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "weft/collectives.h"
 #include "weft/number.h"
 
 /* "12.3 ms" */
@@ -49,6 +51,16 @@ static void print_sources(const weft_prediction *p)
            100 * p->source_seconds[WEFT_TIME_MEASURED] / all,
            100 * p->source_seconds[WEFT_TIME_SIMILAR] / all,
            100 * p->source_seconds[WEFT_TIME_RATES] / all);
+}
+
+/* A nominal machine has no kernels of its own: nothing is missing there. */
+static weft_status print_notes(const settings *s, const weft_program *program,
+                               const weft_machine_model *model, weft_error *error)
+{
+    const bool is_whole = settings_is(s, "dry-run", "all");
+    if (!strpbrk(settings_text(s, "machine"), "./")) return WEFT_OK;
+    app_note_machine(model, false, stdout);
+    return app_note_kernels(program, model, is_whole, stdout, error);
 }
 
 /* "3:1.3" */
@@ -98,11 +110,12 @@ weft_status app_predict(const settings *s, const weft_program *program, weft_err
     if (*name == '\0') return WEFT_OK;
     (void)read_slow(settings_text(s, "slow"), &options);
     WEFT_TRY(weft_machine_model_read(name, &model, error));
-    const weft_status status = weft_plan_predict(program, model, &options, &prediction, error);
+    weft_status status = weft_plan_predict(program, model, &options, &prediction, error);
     if (status == WEFT_OK) {
         print_whole(model, &prediction);
         print_phases(&prediction);
         print_sources(&prediction);
+        status = print_notes(s, program, model, error);
     }
     weft_machine_model_destroy(&model);
     return status;
@@ -120,6 +133,7 @@ weft_status app_comparison_open(app_comparison *comparison, const settings *s,
     *comparison = (app_comparison){0};
     if (*name == '\0') return WEFT_OK;
     WEFT_TRY(weft_machine_model_read(name, &model, error));
+    if (weft_world_is_root()) app_note_machine(model, true, stderr);
     comparison->steps = calloc(n, sizeof *comparison->steps);
     weft_status status =
         comparison->steps ? WEFT_OK : weft_fail_memory(error, n * sizeof *comparison->steps);

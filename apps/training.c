@@ -101,6 +101,8 @@ static weft_status learn(app_training *training, const app_training_parts *parts
     update = all_of(training, parts, update);
     WEFT_TRY(weft_compile(training->mesh, training->layout, WEFT_VALUES(loss, update), NULL,
                           program, error));
+    if (*settings_text(training->settings, "calibrate"))
+        return app_calibrate_program(training->settings, &training->world, *program, error);
     if (parts->open(training, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
@@ -124,8 +126,8 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
     weft_error error = {.rank = -1};
     app_training training = {.own = own};
     training.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
-    if (training.settings &&
-        app_open(training.settings, &training.mesh, &training.layout, &error) == WEFT_OK)
+    if (training.settings && app_open(training.settings, &training.world, &training.mesh,
+                                      &training.layout, &error) == WEFT_OK)
         (void)!learn(&training, parts, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);

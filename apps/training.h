@@ -13,6 +13,7 @@
 #define WEFT_APPS_TRAINING_H
 
 #include "app.h"
+#include "calibrate.h"
 #include "rate.h"
 #include "run.h"
 #include "weft/optim.h"
@@ -44,7 +45,7 @@
     }
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
     {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
-        APP_TRACE_OPTION("Continuing"),                                                            \
+        APP_TRACE_OPTION("Continuing"), APP_CALIBRATE_OPTIONS("Continuing"),                       \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }
@@ -54,6 +55,7 @@ enum { APP_LEARNS, APP_LOOKS, APP_PROGRAMS };
 
 typedef struct app_training {
     settings *settings;
+    weft_world world;
     weft_mesh *mesh;
     weft_layout *layout;
     weft_graph *graph[APP_PROGRAMS];

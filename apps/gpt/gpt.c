@@ -133,11 +133,7 @@ static const option options[] = {
      "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
      "all"},
     APP_SLOW_OPTION("Output"),
-    {"calibrate", OPTION_TEXT, "", "FILE", "Output",
-     "with the plan: measure this machine and the plan's own kernels, for --machine FILE; a file "
-     "that is there gets the kernels"},
-    {"noisy", OPTION_FLAG, "no", "", "Output",
-     "with --calibrate: write it even where something else disturbed the measuring"},
+    APP_CALIBRATE_OPTIONS("Output"),
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
     {"explain", OPTION_FLAG, "no", "", "Output",
      "with the plan: the ways that were compared for every op and axis, and their prices"},
@@ -160,6 +156,16 @@ static const option_table table = {
              "dry-run config",
     .commands = "train sample",
 };
+
+static bool measures(const settings *s)
+{
+    return *settings_text(s, "calibrate") != '\0';
+}
+
+static bool only_plans(const settings *s)
+{
+    return settings_flag(s, "dry-run") || measures(s);
+}
 
 /* ---- the plan ----------------------------------------------------------------------------------
  */
@@ -194,23 +200,15 @@ static weft_status print_plan(const gpt_setup *setup, weft_error *error)
     return gpt_advise(setup, error);
 }
 
-/* Only now are ranks here: those that measure. */
-static weft_status calibrate(const gpt_setup *setup, const weft_world *world, weft_error *error)
-{
-    const app_calibration calibration = {.path = settings_text(setup->settings, "calibrate"),
-                                         .program = setup->program,
-                                         .noisy = settings_flag(setup->settings, "noisy")};
-    return *calibration.path ? app_calibrate(world, &calibration, error) : WEFT_OK;
-}
-
 static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *error)
 {
     const char *mesh = settings_text(setup->settings, "mesh");
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
-    WEFT_TRY(calibrate(setup, world, error));
-    if (!weft_world_is_root()) return WEFT_OK;
+    if (measures(setup->settings)) /* only now are ranks here: those that measure */
+        WEFT_TRY(app_calibrate_program(setup->settings, world, setup->program, error));
+    if (!weft_world_is_root() || !settings_flag(setup->settings, "dry-run")) return WEFT_OK;
     WEFT_TRY(print_plan(setup, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
@@ -253,7 +251,7 @@ static weft_status run(gpt_setup *setup, const phase *phases, const weft_world *
 /* Ranks that do different things would wait for each other for ever. */
 static weft_status agree_on_work(const settings *s, const phase *phases, weft_error *error)
 {
-    const bool is_plan = settings_flag(s, "dry-run");
+    const bool is_plan = only_plans(s);
     const bool mine[] = {is_plan, !is_plan && phases == training, !is_plan && phases == sampling};
     int n = 0;
     WEFT_TRY(weft_world_agree(error));
@@ -275,9 +273,8 @@ static weft_status work(gpt_setup *setup, const phase *phases, weft_error *error
     WEFT_TRY(app_join(&world, error));
     (void)!app_extend(setup->settings, error);
     WEFT_TRY(agree_on_work(setup->settings, phases, error));
-    if (!settings_flag(setup->settings, "dry-run")) return run(setup, phases, &world, error);
-    if (weft_world_is_root() || *settings_text(setup->settings, "calibrate"))
-        (void)!plan(setup, &world, error);
+    if (!only_plans(setup->settings)) return run(setup, phases, &world, error);
+    if (weft_world_is_root() || measures(setup->settings)) (void)!plan(setup, &world, error);
     return weft_world_agree(error);
 }
 

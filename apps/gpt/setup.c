@@ -143,12 +143,7 @@ static weft_status check_plan_options(const settings *s, weft_error *error)
                          "--metrics FILE for a run's numbers");
     if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
         return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
-    WEFT_TRY(app_predict_check(s, error));
-    if (*settings_text(s, "calibrate") && !settings_flag(s, "dry-run"))
-        return weft_fail(
-            error, WEFT_USAGE,
-            "--calibrate measures the plan's kernels, not a run; give --dry-run as well");
-    return WEFT_OK;
+    return app_predict_check(s, error);
 }
 
 static weft_status check_options(const settings *s, weft_error *error)

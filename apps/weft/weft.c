@@ -220,8 +220,10 @@ static int info(int n, char **arguments)
     weft_error error = {.rank = -1};
     weft_mesh *mesh = NULL;
     weft_layout *layout = NULL;
+    weft_world world;
     settings *s = settings_read(&info_table, n, arguments, &error);
-    if (s && app_open(s, &mesh, &layout, &error) == WEFT_OK) (void)!show(s, mesh, layout, &error);
+    if (s && app_open(s, &world, &mesh, &layout, &error) == WEFT_OK)
+        (void)!show(s, mesh, layout, &error);
     return app_close(&info_table, &s, &mesh, &layout, APP_STARTING, &error);
 }
 

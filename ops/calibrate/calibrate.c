@@ -17,8 +17,17 @@
 
 #include "weft/collectives.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_RANKS = 64, PROBES = 3, ROOM = 1 << 30 };
-enum { MOST_PASSES = 4, MOST_LOADS = 32 };
+enum {
+    LEAST_ROUNDS = 5,
+    MOST_ROUNDS = 101,
+    MOST_RANKS = 64,
+    MOST_KINDS = 4,
+    PROBES = 3,
+    MOST_LEFT = 16,
+    MOST_PASSES = 4,
+    MOST_LOADS = 32,
+    ROOM = 1 << 30
+};
 static const double SUBJECT_PART =
     0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
@@ -39,6 +48,12 @@ typedef struct calibrating {
     double probed;               /* seconds of the probe */
     double probes[MOST_LOADS]
                  [2]; /* of each load: the fastest of all passes, and the next; 0: none yet */
+    bool adds;        /* to a model that is there: kernels of programs alone */
+    int n_left;
+    struct {
+        const char *what;
+        int n;
+    } left[MOST_LEFT]; /* [n_left] what there was no time for */
 } calibrating;
 
 static double now_s(void)
@@ -55,6 +70,23 @@ static void tell(const calibrating *c, const char *what)
 {
     const double part = (c->pass + part_done(c)) / c->n_passes;
     if (c->options->progress) c->options->progress(c->options->context, what, part);
+}
+
+/* What there is no time for. */
+static void leave_out(calibrating *c, const char *what)
+{
+    int l = 0;
+    while (l < c->n_left && strcmp(c->left[l].what, what) != 0)
+        l++;
+    if (l == MOST_LEFT) return;
+    if (l == c->n_left) c->left[c->n_left++].what = what;
+    c->left[l].n++;
+}
+
+static void tell_left(const calibrating *c)
+{
+    for (int l = 0; l < c->n_left && c->options->left_out; l++)
+        c->options->left_out(c->options->context, c->left[l].what, c->left[l].n);
 }
 
 /* ---- a program ---------------------------------------------------------------------------------------- */
@@ -130,10 +162,13 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
 /* The list as far as the budget reaches; the first of it always. */
 static weft_status measure_list(calibrating *c, const weft_subject *list, double until, taker take)
 {
-    for (int i = 0; list[i].name && (i == 0 || part_done(c) < until); i++) {
+    int i = 0;
+    for (; list[i].name && (i == 0 || part_done(c) < until); i++) {
         tell(c, list[i].name);
         WEFT_TRY(measure_subject(c, &list[i], take));
     }
+    for (; list[i].name; i++)
+        leave_out(c, list[i].name);
     return WEFT_OK;
 }
 
@@ -197,17 +232,20 @@ static weft_status take_product(calibrating *c, const weft_workload *work, doubl
 
 /* ---- programs of the caller's ----------------------------------------------------------------------------- */
 
-/* Of each kind of rank, but the same kernels once. */
+/* Of each kind of rank, but the same kernels once; the first always. */
 static weft_status measure_given(calibrating *c)
 {
     for (int p = 0; p < c->options->n_programs; p++) {
         const weft_program *program = c->options->programs[p];
         weft_classes classes;
         weft_find_classes(program->plan, -1, &classes);
-        for (int k = 0; k < classes.n && k < 4; k++) {
+        for (int k = 0; k < classes.n && k < MOST_KINDS; k++) {
+            const bool has_time = k == 0 || part_done(c) < 1;
             tell(c, "the program");
-            WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
-                                     take_sample));
+            if (!has_time) leave_out(c, "kinds of ranks of the program");
+            if (has_time)
+                WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
+                                         take_sample));
         }
     }
     return WEFT_OK;
@@ -235,7 +273,7 @@ static weft_status probe(calibrating *c, double *seconds)
 
 static void remember_probe(calibrating *c, double seconds)
 {
-    const int load = c->model->n_loads - 1;
+    const long load = c->load - c->model->loads;
     double *two = c->probes[load < MOST_LOADS ? load : MOST_LOADS - 1];
     const double least = two[0] > 0 ? fmin(two[0], seconds) : seconds,
                  other = two[0] > 0 ? fmax(two[0], seconds) : 0;
@@ -244,10 +282,9 @@ static void remember_probe(calibrating *c, double seconds)
 }
 
 /* `from` and `until` are parts of the budget. */
-static weft_status measure_figures(calibrating *c, double from, double until)
+static weft_status measure_all(calibrating *c, double from, double until)
 {
     const double part = until - from;
-    if (c->options->only_programs) return measure_given(c);
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
     WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
@@ -260,7 +297,7 @@ static weft_status measure_load(calibrating *c, double from, double until)
 {
     double before, after;
     WEFT_TRY(probe(c, &before));
-    WEFT_TRY(measure_figures(c, from, until));
+    WEFT_TRY(c->adds ? measure_given(c) : measure_all(c, from, until));
     WEFT_TRY(probe(c, &after));
     remember_probe(c, before);
     remember_probe(c, after);
@@ -398,6 +435,21 @@ static weft_status check_noise(const calibrating *c, const weft_machine_model *w
         100 * whole->spread);
 }
 
+/* What cannot be read again is not written. Clocks that go back, or leap, make such figures. */
+static weft_status check_figures(const calibrating *c, const weft_machine_model *whole)
+{
+    weft_machine_model *again = NULL;
+    weft_error own = WEFT_NO_ERROR;
+    const weft_status status = weft_machine_model_copy(whole, &again, &own);
+    weft_machine_model_destroy(&again);
+    if (status != WEFT_USAGE)
+        return status == WEFT_OK ? WEFT_OK : weft_fail(c->error, status, "%s", own.message);
+    return weft_fail(c->error, WEFT_USAGE,
+                     "what was measured cannot be: %.200s; did this machine's clock jump? Measure "
+                     "it again",
+                     own.message);
+}
+
 static weft_status open_model(const calibrating *c, weft_machine_model **model)
 {
     const weft_machine *found = weft_machine_info();
@@ -414,7 +466,7 @@ static weft_status open_model(const calibrating *c, weft_machine_model **model)
 static weft_status measure_pass(calibrating *c, const weft_world *world)
 {
     const int cores = weft_machine_info()->n_cores;
-    const bool exchanges = !c->options->only_programs;
+    const bool exchanges = !c->adds;
     if (world->n_processes == 1) {
         WEFT_TRY(calibrate_loads(c, cores));
         return exchanges ? exchange_threads(c, cores) : WEFT_OK;
@@ -451,13 +503,17 @@ static weft_status calibrate(calibrating *c, const weft_world *world, weft_machi
     const double budget = c->options->seconds > 0 ? c->options->seconds : USUAL_BUDGET_S;
     c->n_passes = passes_of(budget, world);
     c->budget = budget / c->n_passes;
-    WEFT_TRY(open_model(c, whole));
+    WEFT_TRY(weft_world_any(c->options->base != NULL, &c->adds, c->error));
+    WEFT_TRY(c->options->base ? weft_machine_model_copy(c->options->base, whole, c->error)
+                              : open_model(c, whole));
     for (c->pass = 0; c->pass < c->n_passes; c->pass++) {
         (void)!calibrate_pass(c, world, *whole);
         WEFT_TRY(weft_world_agree(c->error));
     }
     (*whole)->spread = probes_apart(c);
-    return check_noise(c, *whole);
+    tell_left(c);
+    WEFT_TRY(check_noise(c, *whole));
+    return check_figures(c, *whole);
 }
 
 weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options *options,

@@ -69,7 +69,8 @@ static weft_status time_flights(const flown *f, weft_flight *flight, char *memor
     for (int k = 0; k < TRIES; k++) {
         const double begin = now_s();
         WEFT_TRY(fly(flight, memory, memory + from, memory + from + to, f->rounds, error));
-        *seconds = fmin(*seconds, (now_s() - begin) / f->rounds);
+        const double took = (now_s() - begin) / f->rounds;
+        if (took > 0) *seconds = fmin(*seconds, took); /* a clock may be set back */
     }
     return WEFT_OK;
 }

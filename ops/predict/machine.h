@@ -56,6 +56,8 @@ enum { WEFT_MAX_LEVELS = 8 };
 struct weft_machine_model {
     weft_arena *arena;
     const char *name, *processor, *made; /* made: when it was measured, or from what it was made */
+    const char
+        *library; /* whose kernels were measured: weft_machine_library; "": the file does not say */
     int n_sources;
     const char **sources; /* [n_sources] of numbers that nobody measured */
     int cores;            /* of a host */
@@ -79,9 +81,17 @@ int weft_level_of(const weft_machine_model *model, int first_rank, int last_rank
 /* machine_read.c, machine_write.c */
 weft_status weft_machine_model_parse(const char *text, size_t bytes, const char *path,
                                      weft_machine_model **model, weft_error *error);
+/* The same again, in memory of its own: written and read, so that it fails as a file with these figures would. */
+weft_status weft_machine_model_copy(const weft_machine_model *model, weft_machine_model **copy,
+                                    weft_error *error);
 json_t *weft_machine_model_json(const weft_machine_model *model);
 
-/* machine_make.c: a model put together: loads ascending by ranks, samples of one id become their mean. Names are copied. */
+/* machine_here.c: what the kernels of this process are: "weft 0.1.0, OpenBLAS 0.3.21 SkylakeX". In static memory. */
+const char *weft_machine_library(void);
+
+/* machine_make.c: room for a list of n entries that may become longer there. */
+int weft_machine_room(int n);
+/* A model put together: a load stands behind those with fewer ranks, samples of one id become their mean. Names are copied. */
 weft_status weft_machine_model_make(const char *name, const char *processor, const char *made,
                                     int cores, weft_machine_model **model, weft_error *error);
 weft_status weft_machine_add_load(weft_machine_model *model, int ranks, int lanes, weft_load **load,

@@ -12,6 +12,14 @@ static void *one_more(weft_arena *arena, void *list, int n, size_t bytes)
     return grown;
 }
 
+int weft_machine_room(int n)
+{
+    int room = 1;
+    while (room < n)
+        room *= 2;
+    return room;
+}
+
 weft_status weft_machine_model_make(const char *name, const char *processor, const char *made,
                                     int cores, weft_machine_model **model, weft_error *error)
 {
@@ -22,9 +30,10 @@ weft_status weft_machine_model_make(const char *name, const char *processor, con
         m->name = weft_arena_intern(arena, name);
         m->processor = weft_arena_intern(arena, processor);
         m->made = weft_arena_intern(arena, made);
+        m->library = weft_arena_intern(arena, weft_machine_library());
     }
     *model = m;
-    if (m && m->name && m->processor && m->made) return WEFT_OK;
+    if (m && m->name && m->processor && m->made && m->library) return WEFT_OK;
     weft_arena_destroy(&arena);
     *model = NULL;
     return weft_fail_memory(error, sizeof *m);
@@ -36,7 +45,10 @@ weft_status weft_machine_add_load(weft_machine_model *model, int ranks, int lane
     weft_load *loads = one_more(model->arena, model->loads, model->n_loads, sizeof *loads);
     if (!loads) return weft_fail_memory(error, sizeof *loads);
     model->loads = loads;
-    *load = &loads[model->n_loads++];
+    int at = model->n_loads++;
+    for (; at > 0 && loads[at - 1].ranks > ranks; at--)
+        loads[at] = loads[at - 1];
+    *load = &loads[at];
     **load = (weft_load){.ranks = ranks, .lanes = lanes};
     return WEFT_OK;
 }

@@ -85,23 +85,19 @@ static weft_status merge_load(weft_machine_model *model, weft_load *into, const 
     return WEFT_OK;
 }
 
-/* They stay ascending by ranks. */
 static weft_status find_load(weft_machine_model *model, const weft_load *like, weft_load **found,
                              weft_error *error)
 {
-    int at = 0;
-    for (; at < model->n_loads && model->loads[at].ranks <= like->ranks; at++)
-        if (model->loads[at].ranks == like->ranks && model->loads[at].lanes == like->lanes) {
-            *found = &model->loads[at];
-            return WEFT_OK;
-        }
-    WEFT_TRY(weft_machine_add_load(model, like->ranks, like->lanes, found, error));
-    const weft_load added = **found;
-    memmove(&model->loads[at + 1], &model->loads[at],
-            (size_t)(model->n_loads - 1 - at) * sizeof added);
-    *found = &model->loads[at];
-    **found = added;
-    return WEFT_OK;
+    for (int l = 0; l < model->n_loads; l++) {
+        *found = &model->loads[l];
+        if ((*found)->ranks == like->ranks && (*found)->lanes == like->lanes) return WEFT_OK;
+        if ((*found)->ranks == like->ranks)
+            return weft_fail(error, WEFT_USAGE,
+                             "%.40s was measured with %d lanes for each of %d ranks, and now each "
+                             "has %d; name another file, which is then measured whole",
+                             model->name, (*found)->lanes, like->ranks, like->lanes);
+    }
+    return weft_machine_add_load(model, like->ranks, like->lanes, found, error);
 }
 
 /* ---- links ----------------------------------------------------------------------------------------- */

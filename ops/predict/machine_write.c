@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *curve_json(const weft_curve *curve)
@@ -89,6 +90,7 @@ json_t *weft_machine_model_json(const weft_machine_model *model)
         json_array_append_new(sources, json_string(model->sources[i]));
     if (model->n_sources > 0) json_object_set(root, "sources", sources);
     json_decref(sources);
+    if (*model->library) json_object_set_new(root, "weft", json_string(model->library));
     return root;
 }
 
@@ -104,4 +106,18 @@ weft_status weft_machine_model_write(const weft_machine_model *model, FILE *file
     json_decref(root);
     if (!failed && fputc('\n', file) != EOF && fflush(file) == 0) return WEFT_OK;
     return weft_fail(error, WEFT_IO, "cannot write the machine file: %s", strerror(errno));
+}
+
+weft_status weft_machine_model_copy(const weft_machine_model *model, weft_machine_model **copy,
+                                    weft_error *error)
+{
+    json_t *root = weft_machine_model_json(model);
+    char *text = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(root);
+    if (!text)
+        return weft_fail(error, WEFT_USAGE, "a figure of machine %.60s is no number", model->name);
+    const weft_status status =
+        weft_machine_model_parse(text, strlen(text), model->name, copy, error);
+    free(text);
+    return status;
 }

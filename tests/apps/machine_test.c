@@ -75,8 +75,8 @@ static void test_two_files_become_one(void)
                  " machine show both.json | grep 'lanes: a step'");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "1e-06 us");
-    check_refused("sed 's/\"cores\": [0-9]*/\"cores\": 77/' mine.json > other.json; " WEFT
-                  " machine merge mine.json other.json",
+    check_refused("sed 's/\"cores\": [0-9]*/\"cores\": 77/' mine.json > more.json; " WEFT
+                  " machine merge mine.json more.json",
                   "they are of two machines: mine has ");
     check_refused(WEFT " machine merge laptop mine.json", "name one as ./laptop");
     check_refused(WEFT " machine merge mine.json", "weft machine merge takes two files");
@@ -86,15 +86,64 @@ static void test_two_files_become_one(void)
                  0);
 }
 
-/* They are put to the file that is there, and all found again. */
-static void test_the_kernels_of_a_plan_are_measured(void)
+/* A training's own kernels are all found again, and what the file had before is in it still. */
+static void test_the_kernels_of_a_training_are_added(void)
 {
-    CHECK(strstr(run_line(GPT "--dry-run --machine mine.json")->text,
-                 "of this 100 % is from kernels that were measured") == NULL);
-    const command_result *r =
-        run_line(GPT "--dry-run --noisy --calibrate mine.json --machine mine.json");
+    const command_result *r = run_line("cp mine.json own.json; " WEFT
+                                       " calibrate --noisy --seconds 1 --out own.json --for " GPT);
     CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "measuring the program, about ");
+    CHECK(strstr(r->text, "measuring products, about 1 s left\nmeasuring products") == NULL);
+    r = run_line(GPT "--dry-run --machine own.json");
     CHECK_TEXT(r->text, "of this 100 % is from kernels that were measured");
+    CHECK(strstr(r->text, "are not in the file") == NULL);
+    CHECK_TEXT(run_line(WEFT " machine show own.json")->text, "mine (");
+    CHECK_TEXT(run_line(WEFT " machine diff mine.json own.json")->text, " 1.00 us");
+    r = run_line(GPT "--dry-run --width 24 --machine own.json");
+    CHECK_TEXT(r->text, " are not in the file (weft calibrate --for adds them; --dry-run=all lists "
+                        "them); the longest: ");
+    CHECK_EQ_INT(command_lines(strstr(r->text, "  of this "), "  of "), 2);
+    r = run_line(GPT "--dry-run=all --width 24 --machine own.json");
+    CHECK_TEXT(r->text, " are not in the file (weft calibrate --for adds them):\n    ");
+}
+
+/* Every program that trains measures itself: here one that reads its data first. */
+static void test_other_programs_are_measured(void)
+{
+    const command_result *r =
+        run_line(WEFT " calibrate --noisy --seconds 1 --out other.json --for charlm --data "
+                      "text.txt --width 8 --batch 4 --steps 3");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "other.json: ");
+}
+
+/* A file of another machine, or of other kernels, is told and used; nothing is added to it. */
+static void test_a_file_of_another_machine(void)
+{
+    const command_result *r = run_line(
+        "sed 's/\"processor\": \".*\"/\"processor\": \"abacus\"/' mine.json > far.json; " GPT
+        "--machine far.json --steps 1 --run far");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "machine mine has another processor (abacus) than this one (");
+    CHECK_TEXT(r->text, "predicted all the same");
+    r = run_line(GPT "--dry-run --machine far.json"); /* that is what files are for */
+    CHECK(strstr(r->text, "another processor") == NULL);
+    r = run_line("sed 's/\"weft\": \".*\"/\"weft\": \"weft 0.0.1\"/' mine.json > old.json; " GPT
+                 "--dry-run --machine old.json");
+    CHECK_TEXT(r->text, "machine mine was measured with the kernels of weft 0.0.1, and these are ");
+    check_refused(WEFT " calibrate --noisy --seconds 1 --out far.json --for " GPT,
+                  "nothing is added to far.json: machine mine has another processor");
+}
+
+/* No file may be longer than a kilobyte: the disk is full, for a file that is made larger. */
+static void test_a_full_disk_leaves_the_old_file(void)
+{
+    const command_result *r =
+        run_line("cp mine.json kept.json; (trap '' XFSZ; ulimit -f 1; exec " WEFT
+                 " calibrate --noisy --seconds 1 --out kept.json)");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "kept.json: cannot write the machine file: File too large");
+    CHECK_EQ_INT(run_line("cmp mine.json kept.json && ! ls kept.json.new")->status, 0);
 }
 
 static void test_what_is_no_machine(void)
@@ -111,7 +160,15 @@ static void test_what_is_no_machine(void)
     check_refused(GPT "--dry-run --machine h100x8 --slow 0:-2", "--slow 0:-2: it takes a rank");
     check_refused(GPT "--dry-run --machine h100x8 --slow 1:2", "slow_rank");
     check_refused(GPT "--dry-run --slow 0:2", "give --machine FILE as well");
-    check_refused(GPT "--calibrate x.json --run q", "give --dry-run as well");
+    check_refused(WEFT " calibrate --for", "--for stands before a command that trains");
+    check_refused(WEFT " calibrate --for nowhere train",
+                  "--for nowhere: it cannot be started (No ");
+    check_refused(GPT "--dry-run --machine .", "cannot read the machine file .: Is a directory");
+    check_refused("truncate -s 1G large.json; " GPT "--dry-run --machine large.json",
+                  "large.json is no machine file: it has more than 64 MiB");
+    check_refused(": > empty.json; " GPT "--dry-run --machine empty.json", "empty.json is empty");
+    check_refused("sed s/lanes/lanse/ mine.json > l.json; " GPT "--dry-run --machine l.json",
+                  "loads[0].lanse is no key that Weft knows there; did you mean lanes?");
     check_refused(WEFT " machine show", "weft machine show takes a file");
     check_refused(WEFT " machine shwo mine.json", "did you mean show?");
     check_refused(WEFT " calibrate --seconds 0", "seconds");
@@ -127,7 +184,10 @@ int main(void)
         RUN(test_a_machine_is_measured_shown_and_compared);
         RUN(test_the_plan_and_the_run_are_predicted);
         RUN(test_two_files_become_one);
-        RUN(test_the_kernels_of_a_plan_are_measured);
+        RUN(test_the_kernels_of_a_training_are_added);
+        RUN(test_other_programs_are_measured);
+        RUN(test_a_file_of_another_machine);
+        RUN(test_a_full_disk_leaves_the_old_file);
         RUN(test_what_is_no_machine);
         text_folder_close();
     }

@@ -44,10 +44,10 @@ static weft_load *add_load(weft_machine_model *model, int ranks, uint64_t kernel
     return load;
 }
 
-static void add_exchange(weft_machine_model *model, double bytes, double seconds)
+static void add_exchange(weft_machine_model *model, int ranks, double bytes, double seconds)
 {
     weft_exchange_curve *curve;
-    CHECK_OK(weft_machine_add_exchange(model, WEFT_ALL_REDUCE, 0, 2, &curve, &error), error);
+    CHECK_OK(weft_machine_add_exchange(model, WEFT_ALL_REDUCE, 0, ranks, &curve, &error), error);
     CHECK_OK(weft_curve_add(model->arena, &curve->seconds, bytes, seconds, &error), error);
 }
 
@@ -68,8 +68,8 @@ static void test_the_faster_figure_counts_whichever_comes_first(void)
         add_load(a, 1, 7, first == 0 ? 4 : 1);
         add_load(b, 1, 7, first == 0 ? 1 : 4);
         b->loads[0].byte_rate.size[0] *= 1 + 1e-6; /* as a file rounds it */
-        add_exchange(a, 64, first == 0 ? 1e-6 : 3e-6);
-        add_exchange(b, 64, first == 0 ? 3e-6 : 1e-6);
+        add_exchange(a, 2, 64, first == 0 ? 1e-6 : 3e-6);
+        add_exchange(b, 2, 64, first == 0 ? 3e-6 : 1e-6);
         CHECK_OK(weft_machine_model_merge(a, b, &error), error);
         CHECK_EQ_INT(a->n_loads, 1);
         CHECK_EQ_INT(a->loads[0].n_samples, 1);
@@ -93,7 +93,7 @@ static void test_what_one_alone_has_is_kept(void)
     add_load(b, 2, 9, 1);
     weft_load *eight = add_load(b, 8, 9, 1);
     CHECK_OK(weft_curve_add(b->arena, &eight->byte_rate, 64, 5, &error), error);
-    add_exchange(b, 64, 1e-6);
+    add_exchange(b, 2, 64, 1e-6);
     CHECK_OK(weft_machine_model_merge(a, b, &error), error);
     CHECK_EQ_INT(a->n_loads, 3);
     CHECK_EQ_INT(a->loads[1].ranks, 2);
@@ -122,15 +122,16 @@ static void test_what_was_read_grows(void)
             const weft_workload work = product(kernel);
             CHECK_OK(weft_machine_add_sample(a, load, &work, 1, 0, &error), error);
         }
-        add_exchange(a, 64.0 * ranks, 1);
+        add_exchange(a, 2 * ranks, 64, 1);
     }
     for (int ranks = 3; ranks <= 9; ranks++)
-        add_load(b, ranks, 100 + (uint64_t)ranks, 1), add_exchange(b, 1000.0 * ranks, 1);
+        add_load(b, ranks, 100 + (uint64_t)ranks, 1), add_exchange(b, 2 * ranks, 64, 1);
     CHECK_OK(weft_machine_model_write(a, file, &error), error);
     fclose(file);
     CHECK_OK(weft_machine_model_parse(text, bytes, "read.json", &read, &error), error);
     CHECK_OK(weft_machine_model_merge(read, b, &error), error);
     CHECK_EQ_INT(read->n_loads, 9);
+    CHECK_EQ_INT(read->n_exchanges, 9);
     CHECK_EQ_INT(read->loads[2].n_samples, 6);
     CHECK_EQ_INT(read->loads[2].samples[4].work.id, 5);
     weft_machine_model_destroy(&read);

@@ -41,6 +41,14 @@ WEFT_API const char *weft_machine_model_processor(const weft_machine_model *mode
 /* When it was measured, or from what it was made. */
 WEFT_API const char *weft_machine_model_made(const weft_machine_model *model);
 
+/* weft_machine_model_differs - whether it was measured on another machine than this, or with other kernels, and the sentence that
+ * says so. Of nominal machines, and of files that do not say with what they were measured, it says nothing.
+ *
+ * runs_here  what is predicted runs on this machine: its processor and its cores are compared too; else the kernels alone
+ * text       [room] the sentence; may be NULL when room is 0 */
+WEFT_API bool weft_machine_model_differs(const weft_machine_model *model, bool runs_here,
+                                         char *text, size_t room);
+
 /* weft_machine_model_merge - what two measurements of one machine say, in one: of each figure the faster one, since others on a
  * machine make times longer, and nothing makes them shorter.
  *
@@ -144,12 +152,16 @@ typedef struct weft_calibrate_options {
     /* Whose kernels are measured besides: of one rank of each kind. They may be of meshes without ranks */
     const weft_program *const *programs;
     int n_programs;
-    bool only_programs; /* and nothing else: to be merged into a model that has the rest */
     double
         seconds; /* that it may take, about; 0: 60. It leaves out the least informative parts first */
     bool noisy; /* what something else on the machine has disturbed is taken all the same */
+    /* what the programs' kernels are added to, of what it has already the faster: nothing else is measured. NULL: all is measured.
+     * The root's decides */
+    const weft_machine_model *base;
     /* told what is measured next, and which part of the time is over; NULL: nobody */
     void (*progress)(void *context, const char *what, double part);
+    /* told at the end what there was no time for, and how many of them; NULL: nobody */
+    void (*left_out)(void *context, const char *what, int n);
     void *context;
 } weft_calibrate_options;
 
@@ -158,7 +170,7 @@ typedef struct weft_calibrate_options {
  * world    one process: ranks are threads; 1, 2, 4, ... up to its cores are measured. Several: as many a host as were started
  * options  NULL: none
  * model    own it
- * returns  WEFT_USAGE for a machine that is too noisy
+ * returns  WEFT_USAGE for a machine that is too noisy, and for a clock that leaps
  * cost     a minute; memory for a few hundred MiB. weft_lanes_choose is 0 afterwards */
 WEFT_API WEFT_MUST_CHECK weft_status weft_calibrate(const weft_world *world,
                                                     const weft_calibrate_options *options,

@@ -341,8 +341,22 @@ static weft_status calibrate_loads(calibrating *c, int cores)
 
 /* ---- exchanges ------------------------------------------------------------------------------------------------ */
 
+/* What a group does at its level; then work beside it. */
+static weft_status exchange_on(calibrating *c, weft_mesh *mesh, weft_comms *comms, uint32_t axes,
+                               int level, bool beside)
+{
+    bool is_late = false;
+    WEFT_TRY(weft_world_any(part_done(c) >= 1, &is_late, c->error));
+    WEFT_TRY(weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error));
+    WEFT_TRY(weft_world_any(part_done(c) >= 1, &is_late, c->error));
+    if (!beside) return WEFT_OK;
+    tell(c, "work beside exchanges");
+    if (is_late) leave_out(c, "work beside exchanges");
+    return weft_calibrate_beside(mesh, comms, axes, level, is_late, c->model, c->error);
+}
+
 static weft_status exchange_over(calibrating *c, const weft_world *world, const char *text,
-                                 uint32_t axes, int level)
+                                 uint32_t axes, int level, bool beside)
 {
     weft_mesh *mesh = NULL;
     weft_comms *comms = NULL;
@@ -352,10 +366,7 @@ static weft_status exchange_over(calibrating *c, const weft_world *world, const 
     if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
     for (int i = 0; i < 2 && status == WEFT_OK; i++)
         status = weft_comms_prepare(comms, everybody[i], c->error);
-    bool is_late = false;
-    if (status == WEFT_OK) status = weft_world_any(part_done(c) >= 1, &is_late, c->error);
-    if (status == WEFT_OK)
-        status = weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error);
+    if (status == WEFT_OK) status = exchange_on(c, mesh, comms, axes, level, beside);
     weft_comms_destroy(&comms);
     (void)!weft_mesh_destroy(&mesh);
     return status;
@@ -363,12 +374,19 @@ static weft_status exchange_over(calibrating *c, const weft_world *world, const 
 
 /* Groups of n of `ranks`, all at once. */
 static weft_status exchange_groups(calibrating *c, const weft_world *world, int ranks, int n,
-                                   bool is_far, int level)
+                                   bool is_far, int level, bool beside)
 {
     char text[48];
     snprintf(text, sizeof text, is_far ? "group:%d,other:%d" : "other:%d,group:%d",
              is_far ? n : ranks / n, is_far ? ranks / n : n);
-    return exchange_over(c, world, text, is_far ? 1 : 2, level);
+    return exchange_over(c, world, text, is_far ? 1 : 2, level, beside);
+}
+
+/* Whether these are as many as have a core each, as far as numbers are measured; two in any case. */
+static bool fills(int ranks, int cores)
+{
+    const bool is_last = 2 * ranks > cores || 2 * ranks > MOST_RANKS;
+    return is_last && (ranks <= cores || ranks == 2);
 }
 
 /* In one process: ranks as threads. Up to twice as many as there are cores, since programs may be run so. */
@@ -377,7 +395,7 @@ static weft_status exchange_threads(calibrating *c, int cores)
     const weft_level level = {.name = "threads", .cpu = 1, .bytes_per_second = 1e9};
     WEFT_TRY(weft_machine_add_level(c->model, &level, c->error));
     for (int ranks = 2; ranks <= 2 * cores && ranks <= MOST_RANKS; ranks *= 2)
-        WEFT_TRY(exchange_groups(c, &c->alone, ranks, ranks, false, 0));
+        WEFT_TRY(exchange_groups(c, &c->alone, ranks, ranks, false, 0, fills(ranks, cores)));
     return WEFT_OK;
 }
 
@@ -396,10 +414,10 @@ static weft_status exchange_processes(calibrating *c, const weft_world *world)
                          "is needed to measure links",
                          n, near);
     WEFT_TRY(weft_machine_add_level(c->model, &host, c->error));
-    if (near > 1) WEFT_TRY(exchange_groups(c, world, n, near, false, 0));
+    if (near > 1) WEFT_TRY(exchange_groups(c, world, n, near, false, 0, true));
     if (hosts == 1) return WEFT_OK;
     WEFT_TRY(weft_machine_add_level(c->model, &net, c->error));
-    return exchange_groups(c, world, n, hosts, true, 1);
+    return exchange_groups(c, world, n, hosts, true, 1, true);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------ */

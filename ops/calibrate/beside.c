@@ -1,8 +1,8 @@
 /* beside: work and exchanges that go on at once on the same cores, how much each slows the other; and what a late rank costs.
  *
  * Work is a product, or a loop over memory, as the executor does it: lane 0 looks after the exchange between its parts. It is
- * repeated until it takes longer than the exchange. What both take together, less the work alone, as a part of the exchange
- * alone, is what the exchange takes of the cores (weft_slow.cpu).
+ * repeated until it takes longer than the exchange. Both together take longer than the work alone. That difference, as a part of
+ * the exchange alone, is the share of the cores that the exchange takes (weft_slow.cpu).
  */
 #include "flown.h"
 #include "program.h"

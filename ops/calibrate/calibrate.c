@@ -4,7 +4,7 @@
  * the figures include what they share: caches and memory. The order is: an empty step, memory, arithmetic, kernels of the named
  * programs, kernels of nets, exchanges. A probe before and after tells whether anything else used the machine.
  */
-#include "calibrate.h"
+#include "calibrating.h"
 #include "classes.h"
 #include "program.h"
 #include "sync.h"
@@ -16,61 +16,36 @@
 
 #include "weft/collectives.h"
 
-enum {
-    LEAST_ROUNDS = 5,
-    MOST_ROUNDS = 101,
-    MOST_RANKS = 64,
-    MOST_KINDS = 4,
-    PROBES = 3,
-    MOST_LEFT = 16,
-    ROOM = 1 << 30
-};
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 101, MOST_KINDS = 4, PROBES = 3, ROOM = 1 << 30 };
 static const double SUBJECT_PART =
     0.004; /* of the budget: what the rounds of one subject may take together */
 static const double USUAL_BUDGET_S = 60; /* of all */
 static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
 
-typedef struct calibrating {
-    const weft_calibrate_options *options;
-    weft_machine_model *model;
-    weft_error *error;
-    weft_world alone; /* this process */
-    weft_mesh *host;  /* the ranks of the load that is measured */
-    weft_load *load;
-    double begin, budget;        /* seconds */
-    const weft_subject *subject; /* that is measured */
-    double probed;               /* seconds of the probe */
-    bool adds;                   /* to a model that is there: kernels of programs alone */
-    int n_left;
-    struct {
-        const char *what;
-        int n;
-    } left[MOST_LEFT]; /* [n_left] what there was no time for */
-} calibrating;
-
 static double now_s(void)
 {
     return 1e-9 * (double)weft_sync_now();
 }
 
-static double part_done(const calibrating *c)
+double weft_calibrating_part(const calibrating *c)
 {
     return fmin(1, (now_s() - c->begin) / c->budget);
 }
 
-static void tell(const calibrating *c, const char *what)
+void weft_calibrating_tell(const calibrating *c, const char *what)
 {
-    if (c->options->progress) c->options->progress(c->options->context, what, part_done(c));
+    if (c->options->progress)
+        c->options->progress(c->options->context, what, weft_calibrating_part(c));
 }
 
 /* What there is no time for. */
-static void leave_out(calibrating *c, const char *what)
+void weft_calibrating_leave(calibrating *c, const char *what)
 {
     int l = 0;
     while (l < c->n_left && strcmp(c->left[l].what, what) != 0)
         l++;
-    if (l == MOST_LEFT) return;
+    if (l == WEFT_CALIBRATE_LEFT) return;
     if (l == c->n_left) c->left[c->n_left++].what = what;
     c->left[l].n++;
 }
@@ -155,12 +130,12 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
 static weft_status measure_list(calibrating *c, const weft_subject *list, double until, taker take)
 {
     int i = 0;
-    for (; list[i].name && (i == 0 || part_done(c) < until); i++) {
-        tell(c, list[i].name);
+    for (; list[i].name && (i == 0 || weft_calibrating_part(c) < until); i++) {
+        weft_calibrating_tell(c, list[i].name);
         WEFT_TRY(measure_subject(c, &list[i], take));
     }
     for (; list[i].name; i++)
-        leave_out(c, list[i].name);
+        weft_calibrating_leave(c, list[i].name);
     return WEFT_OK;
 }
 
@@ -232,9 +207,9 @@ static weft_status measure_given(calibrating *c)
         weft_classes classes;
         weft_find_classes(program->plan, -1, &classes);
         for (int k = 0; k < classes.n && k < MOST_KINDS; k++) {
-            const bool has_time = k == 0 || part_done(c) < 1;
-            tell(c, "the program");
-            if (!has_time) leave_out(c, "kinds of ranks of the program");
+            const bool has_time = k == 0 || weft_calibrating_part(c) < 1;
+            weft_calibrating_tell(c, "the program");
+            if (!has_time) weft_calibrating_leave(c, "kinds of ranks of the program");
             if (has_time)
                 WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
                                          take_sample));
@@ -339,87 +314,6 @@ static weft_status calibrate_loads(calibrating *c, int cores)
     return WEFT_OK;
 }
 
-/* ---- exchanges ------------------------------------------------------------------------------------------------ */
-
-/* What a group does at its level; then work beside it. */
-static weft_status exchange_on(calibrating *c, weft_mesh *mesh, weft_comms *comms, uint32_t axes,
-                               int level, bool beside)
-{
-    bool is_late = false;
-    WEFT_TRY(weft_world_any(part_done(c) >= 1, &is_late, c->error));
-    WEFT_TRY(weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error));
-    WEFT_TRY(weft_world_any(part_done(c) >= 1, &is_late, c->error));
-    if (!beside) return WEFT_OK;
-    tell(c, "work beside exchanges");
-    if (is_late) leave_out(c, "work beside exchanges");
-    return weft_calibrate_beside(mesh, comms, axes, level, is_late, c->model, c->error);
-}
-
-static weft_status exchange_over(calibrating *c, const weft_world *world, const char *text,
-                                 uint32_t axes, int level, bool beside)
-{
-    weft_mesh *mesh = NULL;
-    weft_comms *comms = NULL;
-    const uint32_t everybody[] = {axes, 3};
-    tell(c, "exchanges");
-    weft_status status = weft_mesh_create(world, text, &mesh, c->error);
-    if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
-    for (int i = 0; i < 2 && status == WEFT_OK; i++)
-        status = weft_comms_prepare(comms, everybody[i], c->error);
-    if (status == WEFT_OK) status = exchange_on(c, mesh, comms, axes, level, beside);
-    weft_comms_destroy(&comms);
-    (void)!weft_mesh_destroy(&mesh);
-    return status;
-}
-
-/* Groups of n of `ranks`, all at once. */
-static weft_status exchange_groups(calibrating *c, const weft_world *world, int ranks, int n,
-                                   bool is_far, int level, bool beside)
-{
-    char text[48];
-    snprintf(text, sizeof text, is_far ? "group:%d,other:%d" : "other:%d,group:%d",
-             is_far ? n : ranks / n, is_far ? ranks / n : n);
-    return exchange_over(c, world, text, is_far ? 1 : 2, level, beside);
-}
-
-/* Whether these are as many as have a core each, as far as numbers are measured; two in any case. */
-static bool fills(int ranks, int cores)
-{
-    const bool is_last = 2 * ranks > cores || 2 * ranks > MOST_RANKS;
-    return is_last && (ranks <= cores || ranks == 2);
-}
-
-/* In one process: ranks as threads. Up to twice as many as there are cores, since programs may be run so. */
-static weft_status exchange_threads(calibrating *c, int cores)
-{
-    const weft_level level = {.name = "threads", .cpu = 1, .bytes_per_second = 1e9};
-    WEFT_TRY(weft_machine_add_level(c->model, &level, c->error));
-    for (int ranks = 2; ranks <= 2 * cores && ranks <= MOST_RANKS; ranks *= 2)
-        WEFT_TRY(exchange_groups(c, &c->alone, ranks, ranks, false, 0, fills(ranks, cores)));
-    return WEFT_OK;
-}
-
-/* Processes as they were started: those of a host, and across hosts those that stand at the same place. */
-static weft_status exchange_processes(calibrating *c, const weft_world *world)
-{
-    const int n = world->n_processes, near = world->n_host_processes, hosts = n / near;
-    const weft_level host = {.name = "host",
-                             .ranks = hosts > 1 ? near : 0,
-                             .cpu = 1,
-                             .bytes_per_second = 1e9},
-                     net = {.name = "net", .cpu = 0, .bytes_per_second = 1e8};
-    if (hosts * near != n)
-        return weft_fail(c->error, WEFT_USAGE,
-                         "%d processes, of which %d are on this host: the same number on each host "
-                         "is needed to measure links",
-                         n, near);
-    WEFT_TRY(weft_machine_add_level(c->model, &host, c->error));
-    if (near > 1) WEFT_TRY(exchange_groups(c, world, n, near, false, 0, true));
-    if (hosts == 1) return WEFT_OK;
-    WEFT_TRY(weft_machine_add_level(c->model, &net, c->error));
-    return exchange_groups(c, world, n, hosts, true, 1, true);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
 static weft_status check_noise(const calibrating *c)
@@ -469,11 +363,11 @@ static weft_status calibrate(calibrating *c, const weft_world *world)
     WEFT_TRY(open_model(c, cores));
     if (world->n_processes == 1) {
         WEFT_TRY(calibrate_loads(c, cores));
-        if (!c->adds) WEFT_TRY(exchange_threads(c, cores));
+        if (!c->adds) WEFT_TRY(weft_calibrate_threads(c, cores));
     } else {
         const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
         WEFT_TRY(calibrate_load(c, 1, near, lanes, 0, LOADS_PART));
-        if (!c->adds) WEFT_TRY(exchange_processes(c, world));
+        if (!c->adds) WEFT_TRY(weft_calibrate_processes(c, world));
     }
     tell_left(c);
     WEFT_TRY(check_noise(c));

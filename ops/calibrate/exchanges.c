@@ -10,7 +10,7 @@
 enum { LEAST_COLUMNS = 4, MOST_COLUMNS = 1 << 20, GROWTH = 8, LEAST_SIZES = 3 };
 static const double TOO_LONG_S = 0.2;
 
-/* is_late: the same on all ranks: no more sizes than there must be. */
+/* is_late: the same on all ranks: no more sizes than there must be, farther apart. */
 static weft_status measure_kind(weft_flown *f, weft_convert_kind kind, int level, bool is_late,
                                 weft_machine_model *model, weft_error *error)
 {
@@ -19,7 +19,8 @@ static weft_status measure_kind(weft_flown *f, weft_convert_kind kind, int level
               n = weft_mesh_group(f->mesh, f->axes, first, NULL, NULL);
     WEFT_TRY(weft_machine_add_exchange(model, kind, level, n, &curve, error));
     for (int64_t columns = LEAST_COLUMNS;
-         columns <= MOST_COLUMNS && weft_flown_set(f, kind, columns); columns *= GROWTH) {
+         columns <= MOST_COLUMNS && weft_flown_set(f, kind, columns);
+         columns *= is_late ? GROWTH * GROWTH : GROWTH) {
         weft_exchange exchange;
         double seconds;
         const weft_type type = {.dtype = WEFT_F32, .shape = f->shape};
@@ -40,8 +41,11 @@ static void set_links(weft_machine_model *model, int level, int n)
             curve = &model->exchanges[e].seconds;
     if (!curve || curve->n < 2) return;
     const int last = curve->n - 1;
-    const double longer = fmax(curve->value[last] - curve->value[0], 1e-3 * curve->value[last]);
-    model->levels[level].latency_seconds = curve->value[0] / (n - 1);
+    double least = curve->value[0]; /* a smaller one may have been disturbed */
+    for (int i = 1; i < last; i++)
+        least = fmin(least, curve->value[i]);
+    const double longer = fmax(curve->value[last] - least, 1e-3 * curve->value[last]);
+    model->levels[level].latency_seconds = least / (n - 1);
     model->levels[level].bytes_per_second = curve->size[last] * (n - 1) / n / longer;
 }
 

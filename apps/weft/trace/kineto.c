@@ -22,7 +22,8 @@ typedef struct writing {
     int64_t
         *put; /* [n_programs * n_steps] when an exchange that goes on was started; 0: it does not */
     int most_steps;
-    long long n; /* events so far */
+    bool is_begun; /* the list of events */
+    long long n_kernels;
 } writing;
 
 /* A text with quotes, as JSON has it; "" where memory is short, which the caller's file then tells. */
@@ -37,27 +38,36 @@ static void put_text(FILE *file, const char *before, const char *text)
     json_decref(value);
 }
 
-/* Times are us. */
-static void put_event(writing *w, const char *category, const char *before, const char *name,
-                      int64_t begin, int64_t end, int stream)
+/* The begin of an event, up to its arguments. Times are us; the thread of steps on the host is 0. */
+static void put_head(writing *w, const char *category, const char *before, const char *name,
+                     int64_t begin, int64_t end, int thread)
 {
     const int64_t from = weft_traced_time(w->traced, begin), to = weft_traced_time(w->traced, end);
-    fprintf(w->file, "%s\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", w->n++ ? "," : "",
+    fprintf(w->file, "%s\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": ", w->is_begun ? "," : "",
             category);
+    w->is_begun = true;
     put_text(w->file, before, name);
-    fprintf(w->file,
-            ", \"pid\": %d, \"tid\": %d, \"ts\": %lld.%03lld, \"dur\": %lld.%03lld, \"args\": "
-            "{\"device\": %d, \"stream\": %d, \"correlation\": %lld}}",
-            w->traced->rank, stream, (long long)(from / 1000), (long long)(from % 1000),
-            (long long)((to - from) / 1000), (long long)((to - from) % 1000), w->traced->rank,
-            stream, w->n);
+    fprintf(w->file, ", \"pid\": %d, \"tid\": %d, \"ts\": %lld.%03lld, \"dur\": %lld.%03lld",
+            w->traced->rank, thread, (long long)(from / 1000), (long long)(from % 1000),
+            (long long)((to - from) / 1000), (long long)((to - from) % 1000));
+}
+
+/* Readers leave out what no call of the host's has launched; so there is one for each, of no length. */
+static void put_kernel(writing *w, const char *before, const char *name, int64_t begin, int64_t end,
+                       int stream)
+{
+    if (end < begin) return; /* its clock went back */
+    const long long correlation = ++w->n_kernels;
+    put_head(w, "cuda_runtime", "", "cudaLaunchKernel", begin, begin, 0);
+    fprintf(w->file, ", \"args\": {\"correlation\": %lld}}", correlation);
+    put_head(w, "kernel", before, name, begin, end, stream);
+    fprintf(w->file, ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": %lld}}",
+            w->traced->rank, stream, correlation);
 }
 
 static void put_exchange(writing *w, const weft_traced_step *step, int64_t begin, int64_t end)
 {
-    if (end >= begin)
-        put_event(w, "kernel", "ncclKernel_", step->name, begin, end,
-                  COMPUTE_STREAM + (int)step->axes);
+    put_kernel(w, "ncclKernel_", step->name, begin, end, COMPUTE_STREAM + (int)step->axes);
 }
 
 /* An exchange ends when all had arrived: in its own step, or in the one that finishes it. */
@@ -70,8 +80,7 @@ static void put_step(writing *w, const weft_traced_event *e)
         if (*put > 0) put_exchange(w, step, *put, arrived);
         *put = 0;
     } else if (step->axes == 0) {
-        if (e->end >= e->begin)
-            put_event(w, "kernel", "", step->name, e->begin, e->end, COMPUTE_STREAM);
+        put_kernel(w, "", step->name, e->begin, e->end, COMPUTE_STREAM);
     } else if (e->arrived > 0) {
         put_exchange(w, step, e->begin, arrived);
     } else {
@@ -83,7 +92,9 @@ static void put_run(writing *w, const weft_traced_event *e)
 {
     char name[40];
     snprintf(name, sizeof name, "ProfilerStep#%u", e->step);
-    if (e->end >= e->begin) put_event(w, "user_annotation", "", name, e->begin, e->end, 0);
+    if (e->end < e->begin) return;
+    put_head(w, "user_annotation", "", name, e->begin, e->end, 0);
+    fprintf(w->file, ", \"args\": {}}");
 }
 
 static void put_all(writing *w)

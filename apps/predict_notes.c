@@ -1,4 +1,4 @@
-/* predict_notes: what a prediction rests on: of which machine, and which kernels its file has not. */
+/* predict_notes: the machine that a prediction rests on, and kernels that its file lacks. */
 #include "predict_notes.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* predict_notes.h: what a prediction rests on: of which machine, and which kernels its file has not. */
+/* predict_notes.h: the machine that a prediction rests on, and kernels that its file lacks. */
 #ifndef WEFT_APPS_PREDICT_NOTES_H
 #define WEFT_APPS_PREDICT_NOTES_H
 

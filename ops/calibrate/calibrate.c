@@ -5,7 +5,7 @@
  * programs, kernels of nets, exchanges. All this is done in several passes, and of each figure the fastest counts: what else
  * computes on the machine comes and goes. A probe before and after each pass tells whether the fastest was seen more than once.
  */
-#include "calibrate.h"
+#include "calibrating.h"
 #include "classes.h"
 #include "program.h"
 #include "sync.h"
@@ -20,12 +20,9 @@
 enum {
     LEAST_ROUNDS = 5,
     MOST_ROUNDS = 101,
-    MOST_RANKS = 64,
     MOST_KINDS = 4,
     PROBES = 3,
-    MOST_LEFT = 16,
     MOST_PASSES = 4,
-    MOST_LOADS = 32,
     ROOM = 1 << 30
 };
 static const double SUBJECT_PART =
@@ -35,50 +32,29 @@ static const double LOADS_PART = 0.75;   /* of the budget; the rest is for excha
 static const double LOAD_S = 5;          /* what a load needs of a pass at least */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
 
-typedef struct calibrating {
-    const weft_calibrate_options *options;
-    weft_machine_model *model;
-    weft_error *error;
-    weft_world alone; /* this process */
-    weft_mesh *host;  /* the ranks of the load that is measured */
-    weft_load *load;
-    double begin, budget; /* seconds, of this pass */
-    int pass, n_passes;
-    const weft_subject *subject; /* that is measured */
-    double probed;               /* seconds of the probe */
-    double probes[MOST_LOADS]
-                 [2]; /* of each load: the fastest of all passes, and the next; 0: none yet */
-    bool adds;        /* to a model that is there: kernels of programs alone */
-    int n_left;
-    struct {
-        const char *what;
-        int n;
-    } left[MOST_LEFT]; /* [n_left] what there was no time for */
-} calibrating;
-
 static double now_s(void)
 {
     return 1e-9 * (double)weft_sync_now();
 }
 
-static double part_done(const calibrating *c)
+double weft_calibrating_part(const calibrating *c)
 {
     return fmin(1, (now_s() - c->begin) / c->budget);
 }
 
-static void tell(const calibrating *c, const char *what)
+void weft_calibrating_tell(const calibrating *c, const char *what)
 {
-    const double part = (c->pass + part_done(c)) / c->n_passes;
+    const double part = (c->pass + weft_calibrating_part(c)) / c->n_passes;
     if (c->options->progress) c->options->progress(c->options->context, what, part);
 }
 
 /* What there is no time for. */
-static void leave_out(calibrating *c, const char *what)
+void weft_calibrating_leave(calibrating *c, const char *what)
 {
     int l = 0;
     while (l < c->n_left && strcmp(c->left[l].what, what) != 0)
         l++;
-    if (l == MOST_LEFT) return;
+    if (l == WEFT_CALIBRATE_LEFT) return;
     if (l == c->n_left) c->left[c->n_left++].what = what;
     c->left[l].n++;
 }
@@ -163,12 +139,12 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
 static weft_status measure_list(calibrating *c, const weft_subject *list, double until, taker take)
 {
     int i = 0;
-    for (; list[i].name && (i == 0 || part_done(c) < until); i++) {
-        tell(c, list[i].name);
+    for (; list[i].name && (i == 0 || weft_calibrating_part(c) < until); i++) {
+        weft_calibrating_tell(c, list[i].name);
         WEFT_TRY(measure_subject(c, &list[i], take));
     }
     for (; list[i].name; i++)
-        leave_out(c, list[i].name);
+        weft_calibrating_leave(c, list[i].name);
     return WEFT_OK;
 }
 
@@ -240,9 +216,9 @@ static weft_status measure_given(calibrating *c)
         weft_classes classes;
         weft_find_classes(program->plan, -1, &classes);
         for (int k = 0; k < classes.n && k < MOST_KINDS; k++) {
-            const bool has_time = k == 0 || part_done(c) < 1;
-            tell(c, "the program");
-            if (!has_time) leave_out(c, "kinds of ranks of the program");
+            const bool has_time = k == 0 || weft_calibrating_part(c) < 1;
+            weft_calibrating_tell(c, "the program");
+            if (!has_time) weft_calibrating_leave(c, "kinds of ranks of the program");
             if (has_time)
                 WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
                                          take_sample));
@@ -274,7 +250,7 @@ static weft_status probe(calibrating *c, double *seconds)
 static void remember_probe(calibrating *c, double seconds)
 {
     const long load = c->load - c->model->loads;
-    double *two = c->probes[load < MOST_LOADS ? load : MOST_LOADS - 1];
+    double *two = c->probes[load < WEFT_CALIBRATE_LOADS ? load : WEFT_CALIBRATE_LOADS - 1];
     const double least = two[0] > 0 ? fmin(two[0], seconds) : seconds,
                  other = two[0] > 0 ? fmax(two[0], seconds) : 0;
     two[1] = two[1] > 0 ? fmin(two[1], other) : other;
@@ -349,76 +325,13 @@ static weft_status calibrate_loads(calibrating *c, int cores)
     return WEFT_OK;
 }
 
-/* ---- exchanges ------------------------------------------------------------------------------------------------ */
-
-static weft_status exchange_over(calibrating *c, const weft_world *world, const char *text,
-                                 uint32_t axes, int level)
-{
-    weft_mesh *mesh = NULL;
-    weft_comms *comms = NULL;
-    const uint32_t everybody[] = {axes, 3};
-    tell(c, "exchanges");
-    weft_status status = weft_mesh_create(world, text, &mesh, c->error);
-    if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
-    for (int i = 0; i < 2 && status == WEFT_OK; i++)
-        status = weft_comms_prepare(comms, everybody[i], c->error);
-    bool is_late = false;
-    if (status == WEFT_OK) status = weft_world_any(part_done(c) >= 1, &is_late, c->error);
-    if (status == WEFT_OK)
-        status = weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error);
-    weft_comms_destroy(&comms);
-    (void)!weft_mesh_destroy(&mesh);
-    return status;
-}
-
-/* Groups of n of `ranks`, all at once. */
-static weft_status exchange_groups(calibrating *c, const weft_world *world, int ranks, int n,
-                                   bool is_far, int level)
-{
-    char text[48];
-    snprintf(text, sizeof text, is_far ? "group:%d,other:%d" : "other:%d,group:%d",
-             is_far ? n : ranks / n, is_far ? ranks / n : n);
-    return exchange_over(c, world, text, is_far ? 1 : 2, level);
-}
-
-/* In one process: ranks as threads. Up to twice as many as there are cores, since programs may be run so. */
-static weft_status exchange_threads(calibrating *c, int cores)
-{
-    const weft_level level = {.name = "threads", .cpu = 1, .bytes_per_second = 1e9};
-    WEFT_TRY(weft_machine_add_level(c->model, &level, c->error));
-    for (int ranks = 2; ranks <= 2 * cores && ranks <= MOST_RANKS; ranks *= 2)
-        WEFT_TRY(exchange_groups(c, &c->alone, ranks, ranks, false, 0));
-    return WEFT_OK;
-}
-
-/* Processes as they were started: those of a host, and across hosts those that stand at the same place. */
-static weft_status exchange_processes(calibrating *c, const weft_world *world)
-{
-    const int n = world->n_processes, near = world->n_host_processes, hosts = n / near;
-    const weft_level host = {.name = "host",
-                             .ranks = hosts > 1 ? near : 0,
-                             .cpu = 1,
-                             .bytes_per_second = 1e9},
-                     net = {.name = "net", .cpu = 0, .bytes_per_second = 1e8};
-    if (hosts * near != n)
-        return weft_fail(c->error, WEFT_USAGE,
-                         "%d processes, of which %d are on this host: the same number on each host "
-                         "is needed to measure links",
-                         n, near);
-    WEFT_TRY(weft_machine_add_level(c->model, &host, c->error));
-    if (near > 1) WEFT_TRY(exchange_groups(c, world, n, near, false, 0));
-    if (hosts == 1) return WEFT_OK;
-    WEFT_TRY(weft_machine_add_level(c->model, &net, c->error));
-    return exchange_groups(c, world, n, hosts, true, 1);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
 /* How far the two fastest probes are apart, of the load where that is most. */
 static double probes_apart(const calibrating *c)
 {
     double apart = 0;
-    for (int load = 0; load < MOST_LOADS; load++)
+    for (int load = 0; load < WEFT_CALIBRATE_LOADS; load++)
         if (c->probes[load][0] > 0)
             apart = fmax(apart, c->probes[load][1] / c->probes[load][0] - 1);
     return apart;
@@ -469,12 +382,12 @@ static weft_status measure_pass(calibrating *c, const weft_world *world)
     const bool exchanges = !c->adds;
     if (world->n_processes == 1) {
         WEFT_TRY(calibrate_loads(c, cores));
-        return exchanges ? exchange_threads(c, cores) : WEFT_OK;
+        return exchanges ? weft_calibrate_threads(c, cores) : WEFT_OK;
     }
     const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
     (void)!calibrate_load(c, 1, near, lanes, 0, LOADS_PART);
     WEFT_TRY(weft_world_agree(c->error));
-    return exchanges ? exchange_processes(c, world) : WEFT_OK;
+    return exchanges ? weft_calibrate_processes(c, world) : WEFT_OK;
 }
 
 /* A model by itself, then merged into the whole. */

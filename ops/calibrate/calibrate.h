@@ -23,5 +23,8 @@ extern const weft_subject weft_calibrate_empty, weft_calibrate_streams[], weft_c
  * Collective over the mesh. */
 weft_status weft_calibrate_exchanges(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
                                      bool is_late, weft_machine_model *model, weft_error *error);
+/* beside.c: work beside each kind of exchange, and a late rank: the same; is_late: all_reduce alone. */
+weft_status weft_calibrate_beside(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
+                                  bool is_late, weft_machine_model *model, weft_error *error);
 
 #endif

@@ -43,7 +43,18 @@ typedef struct weft_level {
     int ranks; /* neighbours of so many meet there; 0: all */
     double latency_seconds, bytes_per_second;
     double cpu; /* the part of a rank's computing that an exchange takes while it goes on: 0 to 1 */
+    double
+        late_seconds; /* that an exchange takes more where a rank comes late, besides how late it is */
 } weft_level;
+
+/* Work and an exchange that go on at once, as they were measured. */
+typedef struct weft_slow {
+    const char *work; /* "product", "loop" */
+    weft_convert_kind kind;
+    int level;
+    double cpu;    /* of this work, as weft_level.cpu */
+    double factor; /* how many times as long the exchange takes: 1 to WEFT_MOST_SLOW */
+} weft_slow;
 
 typedef struct weft_exchange_curve {
     weft_convert_kind kind;
@@ -51,7 +62,7 @@ typedef struct weft_exchange_curve {
     weft_curve seconds; /* by bytes of one rank's part, were it whole (weft_exchange.bytes) */
 } weft_exchange_curve;
 
-enum { WEFT_MAX_LEVELS = 8 };
+enum { WEFT_MAX_LEVELS = 8, WEFT_MOST_SLOW = 1000 };
 
 struct weft_machine_model {
     weft_arena *arena;
@@ -68,6 +79,8 @@ struct weft_machine_model {
     weft_level levels[WEFT_MAX_LEVELS]; /* from the innermost */
     int n_exchanges;
     weft_exchange_curve *exchanges; /* [n_exchanges] */
+    int n_slows;
+    weft_slow *slows; /* [n_slows] */
 };
 
 /* machine.c: a value between those that are there; 0 of an empty curve. One that is proportional to size is kept so beyond the ends. */
@@ -103,6 +116,8 @@ weft_status weft_machine_add_act(weft_machine_model *model, weft_load *load, con
 weft_status weft_machine_add_sample(weft_machine_model *model, weft_load *load,
                                     const weft_workload *work, double seconds, double spread,
                                     weft_error *error);
+weft_status weft_machine_add_slow(weft_machine_model *model, const weft_slow *slow,
+                                  weft_error *error);
 weft_status weft_machine_add_level(weft_machine_model *model, const weft_level *level,
                                    weft_error *error);
 weft_status weft_machine_add_exchange(weft_machine_model *model, weft_convert_kind kind, int level,
@@ -116,5 +131,8 @@ double weft_work_seconds(const weft_load *load, const weft_workload *work,
 /* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. */
 double weft_exchange_seconds(const weft_machine_model *model, int level,
                              const weft_exchange *exchange, weft_time_source *source);
+
+/* What an exchange of a kind takes of a rank's computing, of all work that was measured beside it the mean; else its level's. */
+double weft_exchange_cpu(const weft_machine_model *model, int level, weft_convert_kind kind);
 
 #endif

@@ -107,6 +107,18 @@ weft_status weft_machine_add_sample(weft_machine_model *model, weft_load *load,
     return WEFT_OK;
 }
 
+weft_status weft_machine_add_slow(weft_machine_model *model, const weft_slow *slow,
+                                  weft_error *error)
+{
+    weft_slow *slows = one_more(model->arena, model->slows, model->n_slows, sizeof *slows);
+    const char *work = weft_arena_intern(model->arena, slow->work);
+    if (!slows || !work) return weft_fail_memory(error, sizeof *slows);
+    model->slows = slows;
+    slows[model->n_slows] = *slow;
+    slows[model->n_slows++].work = work;
+    return WEFT_OK;
+}
+
 weft_status weft_machine_add_level(weft_machine_model *model, const weft_level *level,
                                    weft_error *error)
 {

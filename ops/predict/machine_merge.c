@@ -107,6 +107,21 @@ static void merge_level(weft_level *into, const weft_level *from)
     into->latency_seconds = fmin(into->latency_seconds, from->latency_seconds);
     into->bytes_per_second = fmax(into->bytes_per_second, from->bytes_per_second);
     into->cpu = fmin(into->cpu, from->cpu);
+    into->late_seconds = fmin(into->late_seconds, from->late_seconds);
+}
+
+static weft_status merge_slow(weft_machine_model *model, const weft_slow *from, weft_error *error)
+{
+    for (int i = 0; i < model->n_slows; i++) {
+        weft_slow *into = &model->slows[i];
+        if (strcmp(into->work, from->work) != 0 || into->kind != from->kind ||
+            into->level != from->level)
+            continue;
+        into->cpu = fmin(into->cpu, from->cpu);
+        into->factor = fmin(into->factor, from->factor);
+        return WEFT_OK;
+    }
+    return weft_machine_add_slow(model, from, error);
 }
 
 static weft_status merge_exchange(weft_machine_model *model, const weft_exchange_curve *from,
@@ -136,6 +151,8 @@ static weft_status merge_links(weft_machine_model *into, const weft_machine_mode
             merge_level(&into->levels[l], &from->levels[l]);
     for (int e = 0; e < from->n_exchanges; e++)
         WEFT_TRY(merge_exchange(into, &from->exchanges[e], error));
+    for (int s = 0; s < from->n_slows; s++)
+        WEFT_TRY(merge_slow(into, &from->slows[s], error));
     return WEFT_OK;
 }
 

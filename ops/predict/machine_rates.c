@@ -47,6 +47,13 @@ static void add_exchange(listing *l, const weft_machine_model *model,
             exchange->seconds.size[i]);
 }
 
+static void add_slow(listing *l, const weft_machine_model *model, const weft_slow *slow)
+{
+    const char *level = model->levels[slow->level].name, *kind = weft_convert_name(slow->kind);
+    add(l, 100 * slow->cpu, "%", "%s: cores that %s takes of a %s", level, kind, slow->work);
+    add(l, slow->factor, "", "%s: %s takes longer beside a %s", level, kind, slow->work);
+}
+
 int weft_machine_model_rates(const weft_machine_model *model, weft_machine_rate *rates, int room)
 {
     listing l = {.rates = rates, .room = rates ? room : 0};
@@ -57,8 +64,12 @@ int weft_machine_model_rates(const weft_machine_model *model, weft_machine_rate 
         add(&l, 1e6 * model->levels[i].latency_seconds, "us", "%s: latency", model->levels[i].name);
         add(&l, 1e-9 * model->levels[i].bytes_per_second, "GB/s", "%s: a rank's link",
             model->levels[i].name);
+        add(&l, 1e6 * model->levels[i].late_seconds, "us", "%s: where a rank is late, besides",
+            model->levels[i].name);
     }
     for (int i = 0; i < model->n_exchanges; i++)
         add_exchange(&l, model, &model->exchanges[i]);
+    for (int i = 0; i < model->n_slows; i++)
+        add_slow(&l, model, &model->slows[i]);
     return l.n;
 }

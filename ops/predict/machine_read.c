@@ -173,13 +173,15 @@ static weft_status read_loads(weft_reading *r, const json_t *root)
 
 static weft_status read_level(weft_reading *r, json_t *in, weft_level *level)
 {
-    static const char *const keys[] = {"name", "ranks", "latency_seconds", "bytes_per_second",
-                                       "cpu",  NULL};
+    static const char *const keys[] = {
+        "name", "ranks", "latency_seconds", "bytes_per_second", "cpu", "late_seconds", NULL};
     WEFT_TRY(weft_json_known(r, in, keys));
     WEFT_TRY(weft_json_text(r, in, "name", &level->name));
     WEFT_TRY(weft_json_count(r, in, "ranks", 0, &level->ranks));
     WEFT_TRY(weft_json_number(r, in, "latency_seconds", 0, 100, &level->latency_seconds));
     WEFT_TRY(weft_json_number(r, in, "bytes_per_second", 1, 1e18, &level->bytes_per_second));
+    if (json_object_get(in, "late_seconds"))
+        WEFT_TRY(weft_json_number(r, in, "late_seconds", 0, 1, &level->late_seconds));
     return weft_json_number(r, in, "cpu", 0, 1, &level->cpu);
 }
 
@@ -205,22 +207,26 @@ static weft_status read_levels(weft_reading *r, const json_t *root)
     return WEFT_OK;
 }
 
+static weft_status read_level_name(weft_reading *r, const json_t *in, int *level)
+{
+    const char *name;
+    WEFT_TRY(weft_json_text(r, in, "level", &name));
+    for (*level = 0; *level < r->model->n_levels; ++*level)
+        if (strcmp(r->model->levels[*level].name, name) == 0) return WEFT_OK;
+    return weft_json_refuse(r, json_object_get(in, "level"), "level",
+                            "the name of one of the levels");
+}
+
 static weft_status read_exchange(weft_reading *r, json_t *in, weft_exchange_curve *exchange)
 {
     static const char *const keys[] = {"kind", "level", "ranks", "seconds", NULL};
-    const char *kind, *level;
+    const char *kind;
     int number = 0;
     WEFT_TRY(weft_json_known(r, in, keys));
     WEFT_TRY(weft_json_text(r, in, "kind", &kind));
     WEFT_TRY(weft_json_name(r, "kind", kind, convert_name, WEFT_CONVERTS, &number));
     exchange->kind = (weft_convert_kind)number;
-    WEFT_TRY(weft_json_text(r, in, "level", &level));
-    while (exchange->level < r->model->n_levels &&
-           strcmp(r->model->levels[exchange->level].name, level) != 0)
-        exchange->level++;
-    if (exchange->level == r->model->n_levels)
-        return weft_json_refuse(r, json_object_get(in, "level"), "level",
-                                "the name of one of the levels");
+    WEFT_TRY(read_level_name(r, in, &exchange->level));
     WEFT_TRY(weft_json_count(r, in, "ranks", 2, &exchange->ranks));
     return weft_json_curve(r, in, "seconds", &exchange->seconds);
 }
@@ -247,6 +253,42 @@ static weft_status read_exchanges(weft_reading *r, const json_t *root)
                 return weft_json_refuse(r, json_array_get(list, (size_t)i), "",
                                         "of another kind, level or number of ranks than those "
                                         "before");
+        weft_json_out(r, was);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_slow(weft_reading *r, json_t *in, weft_slow *slow)
+{
+    static const char *const keys[] = {"work", "by", "level", "cpu", "exchange_factor", NULL};
+    static const char *const works[] = {"product", "loop"};
+    const char *by;
+    int number = 0;
+    WEFT_TRY(weft_json_known(r, in, keys));
+    WEFT_TRY(weft_json_text(r, in, "work", &slow->work));
+    if (strcmp(slow->work, works[0]) != 0 && strcmp(slow->work, works[1]) != 0)
+        return weft_json_refuse(r, json_object_get(in, "work"), "work", "product or loop");
+    WEFT_TRY(weft_json_text(r, in, "by", &by));
+    WEFT_TRY(weft_json_name(r, "by", by, convert_name, WEFT_CONVERTS, &number));
+    slow->kind = (weft_convert_kind)number;
+    WEFT_TRY(read_level_name(r, in, &slow->level));
+    WEFT_TRY(weft_json_number(r, in, "cpu", 0, 1, &slow->cpu));
+    return weft_json_number(r, in, "exchange_factor", 1, WEFT_MOST_SLOW, &slow->factor);
+}
+
+/* What was measured of work beside exchanges, if anything was. */
+static weft_status read_slows(weft_reading *r, const json_t *root)
+{
+    const json_t *list;
+    weft_machine_model *model = r->model;
+    if (!json_object_get(root, "slows")) return WEFT_OK;
+    WEFT_TRY(weft_json_list(r, root, "slows", 0, &list));
+    model->n_slows = (int)json_array_size(list);
+    WEFT_TRY(weft_json_take(r, (size_t)weft_machine_room(model->n_slows) * sizeof *model->slows,
+                            &model->slows));
+    for (int i = 0; i < model->n_slows; i++) {
+        const size_t was = weft_json_into(r, "%s[%zu].", "slows", (size_t)i);
+        WEFT_TRY(read_slow(r, json_array_get(list, (size_t)i), &model->slows[i]));
         weft_json_out(r, was);
     }
     return WEFT_OK;
@@ -308,7 +350,8 @@ static weft_status read_root(weft_reading *r, json_t *root)
     WEFT_TRY(read_sources(r, root));
     WEFT_TRY(read_loads(r, root));
     WEFT_TRY(read_levels(r, root));
-    return read_exchanges(r, root);
+    WEFT_TRY(read_exchanges(r, root));
+    return read_slows(r, root);
 }
 
 /* The parser's sentence may have a piece of the file in it, which may be anything. */

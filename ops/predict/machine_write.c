@@ -62,9 +62,23 @@ static json_t *load_json(const weft_load *load)
 
 static json_t *level_json(const weft_level *level)
 {
-    return json_pack("{ss si sf sf sf}", "name", level->name, "ranks", level->ranks,
+    return json_pack("{ss si sf sf sf sf}", "name", level->name, "ranks", level->ranks,
                      "latency_seconds", level->latency_seconds, "bytes_per_second",
-                     level->bytes_per_second, "cpu", level->cpu);
+                     level->bytes_per_second, "cpu", level->cpu, "late_seconds",
+                     level->late_seconds);
+}
+
+static json_t *slows_json(const weft_machine_model *model)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < model->n_slows; i++) {
+        const weft_slow *slow = &model->slows[i];
+        json_array_append_new(list, json_pack("{ss ss ss sf sf}", "work", slow->work, "by",
+                                              weft_convert_name(slow->kind), "level",
+                                              model->levels[slow->level].name, "cpu", slow->cpu,
+                                              "exchange_factor", slow->factor));
+    }
+    return list;
 }
 
 json_t *weft_machine_model_json(const weft_machine_model *model)
@@ -90,6 +104,7 @@ json_t *weft_machine_model_json(const weft_machine_model *model)
         json_array_append_new(sources, json_string(model->sources[i]));
     if (model->n_sources > 0) json_object_set(root, "sources", sources);
     json_decref(sources);
+    json_object_set_new(root, "slows", slows_json(model));
     if (*model->library) json_object_set_new(root, "weft", json_string(model->library));
     return root;
 }

@@ -148,3 +148,16 @@ double weft_exchange_seconds(const weft_machine_model *model, int level,
     *source = WEFT_TIME_SIMILAR;
     return measured * linked / linked_seconds(&model->levels[level], &there);
 }
+
+double weft_exchange_cpu(const weft_machine_model *model, int level, weft_convert_kind kind)
+{
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < model->n_slows; i++) {
+        const weft_slow *slow = &model->slows[i];
+        if (slow->level != level || slow->kind != kind) continue;
+        sum += slow->cpu;
+        n++;
+    }
+    return n > 0 ? sum / n : model->levels[level].cpu;
+}

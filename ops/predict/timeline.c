@@ -20,6 +20,7 @@
 typedef struct under_way {
     uint32_t step;
     double begin, end, cpu;
+    double late; /* weft_level.late_seconds */
 } under_way;
 
 /* One kind of rank. */
@@ -175,16 +176,18 @@ static void work(timeline *t, rank_clock *clock, double seconds)
     }
 }
 
-/* A rank does not go on before an exchange is over. */
+/* A rank does not go on before an exchange is over; one that has waited for others longer than it takes to wake is not awake at
+ * once. */
 static void await(timeline *t, rank_clock *clock, const under_way *flight)
 {
-    const double waits = flight->end - clock->now;
+    const bool sleeps = flight->begin - clock->now > flight->late;
+    const double end = flight->end + (sleeps ? flight->late : 0), waits = end - clock->now;
     if (waits <= 0) return;
     if (clock == t->clocks) {
         t->sums[flight->step].exposed += waits;
         t->sums[flight->step].late += fmax(0, flight->begin - clock->now);
     }
-    clock->now = flight->end;
+    clock->now = end;
 }
 
 /* Exchanges that have to be over before step `s`. */
@@ -233,9 +236,11 @@ static void exchange(timeline *t, uint32_t s)
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
-        const double cpu = t->model->levels[level_of(t, clock->rank, axes)].cpu;
+        const int level = level_of(t, clock->rank, axes);
+        const double cpu = weft_exchange_cpu(t->model, level, t->plan->steps[s].convert.kind);
         clock->flights[clock->n_flights++] =
-            (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu};
+            (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu,
+                        t->model->levels[level].late_seconds};
     }
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];

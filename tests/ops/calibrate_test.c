@@ -61,6 +61,19 @@ static void check_file(const weft_machine_model *model)
     free(text);
 }
 
+/* Both kinds of work beside exchanges of the innermost level. */
+static void check_slows(const weft_machine_model *model)
+{
+    int n[2] = {0, 0};
+    for (int i = 0; i < model->n_slows; i++) {
+        const weft_slow *slow = &model->slows[i];
+        CHECK(slow->cpu >= 0 && slow->cpu <= 1 && slow->factor >= 1);
+        n[strcmp(slow->work, "loop") == 0] += slow->level == 0;
+    }
+    CHECK(n[0] > 0 && n[0] == n[1]);
+    CHECK(model->levels[0].late_seconds >= 0);
+}
+
 /* Every step that computes has the seconds that were measured of it. */
 static void check_known(const planned *p, const weft_machine_model *model)
 {
@@ -100,6 +113,7 @@ static void test_a_calibrated_machine_knows_the_kernels_of_a_program(void)
         CHECK(n_told > 5 && strcmp(weft_machine_model_name(model), "this one") == 0);
         for (int l = 0; l < model->n_loads; l++)
             check_load(&model->loads[l]);
+        check_slows(model);
         check_file(model);
         CHECK(model->n_exchanges > 0 || world.n_processes == 1);
         check_known(&p, model);

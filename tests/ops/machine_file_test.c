@@ -21,7 +21,9 @@ static const char good[] =
     "\"levels\": [{\"name\": \"near\", \"ranks\": 0, \"latency_seconds\": 0.75, "
     "\"bytes_per_second\": 1e6, \"cpu\": 1}], \"exchanges\": [{\"kind\": \"all_reduce\", "
     "\"level\": \"near\", \"ranks\": 2, \"seconds\": [[60, 1], [240, 2]]}, {\"kind\": "
-    "\"all_gather\", \"level\": \"near\", \"ranks\": 2, \"seconds\": [[60, 1]]}]}";
+    "\"all_gather\", \"level\": \"near\", \"ranks\": 2, \"seconds\": [[60, 1]]}], \"slows\": "
+    "[{\"work\": \"loop\", "
+    "\"by\": \"all_reduce\", \"level\": \"near\", \"cpu\": 0.875, \"exchange_factor\": 3}]}";
 
 static weft_status parse(const char *text, size_t bytes, weft_error *error)
 {
@@ -102,6 +104,12 @@ static void test_edits(void)
         {"all_gather", "all_reduce",
          "exchanges[1] should be of another kind, level or number of ranks than those before"},
         {"all_gather", "all_gatehr", "not \"all_gatehr\"; did you mean all_gather?"},
+        {"\"work\": \"loop\"", "\"work\": \"scan\"",
+         "slows[0].work should be product or loop, and is \"scan\""},
+        {"\"cpu\": 0.875", "\"cpu\": \"all\"",
+         "slows[0].cpu should be a number from 0 to 1, and is \"all\""},
+        {"\"exchange_factor\": 3", "\"exchange_factor\": 0.5",
+         "slows[0].exchange_factor should be a number from 1 to 1000, and is 0.5"},
         {"[{\"kind\"", "[3, {\"kind\"", "exchanges[0] should be an object, and is 3"},
     };
     weft_error error = WEFT_NO_ERROR;

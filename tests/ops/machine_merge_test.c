@@ -1,5 +1,5 @@
-/* machine_merge_test: of two measurements of one machine the faster figures; what only one of them has; and two machines that are
- * not the same.
+/* machine_merge_test: two measurements of one machine give the faster figures, and keep those of one alone; two machines are
+ * refused.
  */
 #include "weft/research/predict.h"
 
@@ -49,6 +49,9 @@ static void add_exchange(weft_machine_model *model, int ranks, double bytes, dou
     weft_exchange_curve *curve;
     CHECK_OK(weft_machine_add_exchange(model, WEFT_ALL_REDUCE, 0, ranks, &curve, &error), error);
     CHECK_OK(weft_curve_add(model->arena, &curve->seconds, bytes, seconds, &error), error);
+    const weft_slow slow = {
+        .work = "loop", .kind = WEFT_ALL_REDUCE, .cpu = seconds * 1e5, .factor = 1 + seconds * 1e6};
+    CHECK_OK(weft_machine_add_slow(model, &slow, &error), error);
 }
 
 static void check_load(const weft_load *load, double speed)
@@ -77,6 +80,9 @@ static void test_the_faster_figure_counts_whichever_comes_first(void)
         check_load(&a->loads[0], 4);
         CHECK_EQ_INT(a->n_exchanges, 1);
         CHECK_CLOSE(a->exchanges[0].seconds.value[0], 1e-6, 1e-9);
+        CHECK_EQ_INT(a->n_slows, 1);
+        CHECK_CLOSE(a->slows[0].cpu, 0.1, 1e-9);
+        CHECK_CLOSE(a->slows[0].factor, 2, 1e-9);
         /* 0.25 ms and 1 ms: the mean is 0.625, 1.5 times as much again as the shorter one. */
         CHECK_CLOSE(a->loads[0].samples[0].spread, 1.5, 1e-9);
         weft_machine_model_destroy(&a);
@@ -122,10 +128,10 @@ static void test_what_was_read_grows(void)
             const weft_workload work = product(kernel);
             CHECK_OK(weft_machine_add_sample(a, load, &work, 1, 0, &error), error);
         }
-        add_exchange(a, 2 * ranks, 64, 1);
+        add_exchange(a, 2 * ranks, 64, 1e-6);
     }
     for (int ranks = 3; ranks <= 9; ranks++)
-        add_load(b, ranks, 100 + (uint64_t)ranks, 1), add_exchange(b, 2 * ranks, 64, 1);
+        add_load(b, ranks, 100 + (uint64_t)ranks, 1), add_exchange(b, 2 * ranks, 64, 1e-6);
     CHECK_OK(weft_machine_model_write(a, file, &error), error);
     fclose(file);
     CHECK_OK(weft_machine_model_parse(text, bytes, "read.json", &read, &error), error);

@@ -113,6 +113,49 @@ static void test_work_beside_an_exchange(void)
     }
 }
 
+/* The same, where it was measured what a product, and what a loop, lose beside it: half of both together is their mean. */
+static void test_work_beside_an_exchange_as_it_was_measured(void)
+{
+    static const char slows[] =
+        "], \"slows\": [{\"work\": \"product\", \"by\": \"all_reduce\", \"level\": "
+        "\"near\", \"cpu\": 0.75, \"exchange_factor\": 2}, {\"work\": \"loop\", \"by\": "
+        "\"all_reduce\", \"level\": \"near\", \"cpu\": 0.25, \"exchange_factor\": 1}, "
+        "{\"work\": \"loop\", \"by\": \"all_gather\", \"level\": \"near\", \"cpu\": 0, "
+        "\"exchange_factor\": 1}";
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    const weft_value small = product(&p, "x", "y", 8, 10, 6);
+    const weft_value large =
+        weft_einsum(WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"out", 1000})),
+                    input(&p, "u", WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"k", 400}))),
+                    input(&p, "v", WEFT_DIMS(((weft_dim){"k", 400}), ((weft_dim){"out", 1000}))));
+    plan(&p, WEFT_VALUES(small, large));
+    const weft_prediction t = predict(&p, machine("", "0", "1", "", slows), NULL);
+    CHECK_CLOSE(t.seconds, 480e-9 + 0.2 + 120e-6, 1e-9);
+    CHECK_CLOSE(t.exposed_seconds, 120e-6, 1e-9);
+    close_planned(&p);
+}
+
+/* Who waits longer than it takes to wake is woken; the late rank itself is awake. */
+static void test_who_waits_for_a_late_rank_has_to_wake(void)
+{
+    static const struct {
+        const char *level;
+        double longer;
+    } cases[] = {{"0, \"late_seconds\": 1e-7", 1e-7}, {"0, \"late_seconds\": 1e-3", 0}};
+    for (int c = 0; c < 2; c++) {
+        planned p;
+        open_planned(&p, "data:4", "batch:data");
+        plan(&p, WEFT_VALUES(product(&p, "x", "y", 16, 10, 6)));
+        const weft_predict_options slow = {.slow_rank = 2, .slow_by = 3};
+        const weft_prediction t = predict(&p, plain_machine(cases[c].level), &slow);
+        CHECK_CLOSE(t.seconds, 3 * 480e-9 + 360e-6 + cases[c].longer, 1e-12);
+        CHECK_CLOSE(t.late_seconds, 2 * 480e-9, 1e-12);
+        CHECK_CLOSE(t.exposed_seconds, 2 * 480e-9 + 360e-6 + cases[c].longer, 1e-12);
+        close_planned(&p);
+    }
+}
+
 static void test_all_wait_for_a_slow_rank(void)
 {
     planned p;
@@ -344,6 +387,8 @@ int main(void)
     RUN(test_work_takes_its_flops);
     RUN(test_an_exchange_takes_its_bytes_after_the_work);
     RUN(test_work_beside_an_exchange);
+    RUN(test_work_beside_an_exchange_as_it_was_measured);
+    RUN(test_who_waits_for_a_late_rank_has_to_wake);
     RUN(test_all_wait_for_a_slow_rank);
     RUN(test_ranks_with_blocks_of_two_sizes);
     RUN(test_trips_count);

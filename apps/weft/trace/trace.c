@@ -10,6 +10,7 @@
 
 #include "../../tracing.h"
 #include "../../whole_file.h"
+#include "kineto.h"
 #include "merge.h"
 #include "predicted.h"
 
@@ -20,6 +21,8 @@ static const option options[] = {
      "where to; without it, trace.pftrace in RUN (also -o)"},
     {"ranks", OPTION_COUNT, "0", "N", "Options",
      "the first N ranks alone; 0: as many as 50 MB take"},
+    {"kineto", OPTION_TEXT, "", "DIR", "Options",
+     "a file for each rank there too, in the form of PyTorch's profiler: HolisticTraceAnalysis"},
 };
 const option_table trace_table = {
     .program = "weft trace",
@@ -125,6 +128,14 @@ static weft_status write_file(perfetto *out, const char *path, weft_error *error
                      own.message);
 }
 
+/* Of the ranks that are in the other file. */
+static weft_status write_kineto(const rings *r, const char *folder, weft_error *error)
+{
+    for (size_t i = 0; i < r->n_open && *folder; i++)
+        WEFT_TRY(kineto_write(r->traced[i], folder, error));
+    return WEFT_OK;
+}
+
 static void say(const rings *r, const char *path, int64_t slices, bool is_asked,
                 const merge_counts *c)
 {
@@ -158,6 +169,7 @@ static weft_status make(const char *run, const settings *s, perfetto *p, merge *
     WEFT_TRY(merge_rings(r, m, p, most, error));
     WEFT_TRY(merge_finish(m, &counts, error));
     WEFT_TRY(write_file(p, path, error));
+    WEFT_TRY(write_kineto(r, settings_text(s, "kineto"), error));
     WEFT_TRY(predicted_print(r->traced[0], stdout, error));
     say(r, path, perfetto_slices(p), most > 0 && r->n_open == most, &counts);
     return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");

@@ -19,11 +19,10 @@ bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_recor
 /* Both or none: a sequence with the fingerprint of another would look like ranks that disagree. */
 static bool read_channel(const weft_channel *channel, weft_channel_view *view)
 {
-    *view = (weft_channel_view){
-        .key = channel->key,
-        .lowest = channel->lowest,
-        .n_ranks = channel->n_ranks,
-        .tells = (int32_t)weft_sync_load_relaxed(&channel->tells)};
+    *view = (weft_channel_view){.key = channel->key,
+                                .lowest = channel->lowest,
+                                .n_ranks = channel->n_ranks,
+                                .tells = (int32_t)weft_sync_load_relaxed(&channel->tells)};
     for (int tries = 0; tries < 1000; tries++) {
         struct {
             uint64_t sequence, past[WEFT_PAST];

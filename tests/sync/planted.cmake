@@ -72,3 +72,21 @@ fault(two_say_at_once_what_is_busy recorder collectives/watch/watch.c
     }")
 fault(reader_sleeps_on_a_failure_of_another_batch dataset io/dataset.c
       "if (dataset->staged == sample) {" "if (dataset->staged == sample || dataset->is_failed) {")
+fault(compares_with_what_was_before_it_was_told watch collectives/watch/view.c
+      "(weft_channels_differ(own, its) && !is_settled(own, its))" "((void)is_settled, weft_channels_differ(own, its))")
+fault(speaks_before_the_call_does watch collectives/watch/view.c "(own->tells && !is_untold)" "(own->tells && !is_untold && false)")
+fault(takes_the_call_after_the_counts watch collectives/watch/view.c
+      "        if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;"
+      "        if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;
+    view->is_waiting = weft_record_read(recorder, weft_sync_load(&head->waiting), &record) && record.ended == 0;
+    if (view->is_waiting) take_call(recorder, &record, view);")
+fault(rings_before_it_says_that_it_ends watch collectives/watch/watch.c
+      "    weft_sync_store(&watch.is_ending, 1);
+    (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));"
+      "    (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));
+    weft_sync_store(&watch.is_ending, 1);")
+fault(calms_down_after_it_has_looked watch collectives/watch/watch.c
+      "    while (!weft_sync_load(&watch.is_ending)) {
+" "    while (!weft_sync_load(&watch.is_ending)) {
+        (void)!read(watch.wake, &(uint64_t){0}, sizeof(uint64_t));
+")

@@ -90,3 +90,17 @@ fault(calms_down_after_it_has_looked watch collectives/watch/watch.c
 " "    while (!weft_sync_load(&watch.is_ending)) {
         (void)!read(watch.wake, &(uint64_t){0}, sizeof(uint64_t));
 ")
+fault(combines_what_is_not_shown_yet direct collectives/direct.c
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) <= it->base)"
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) < it->base)")
+fault(goes_on_while_others_combine direct collectives/direct.c
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base)"
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base && r == w->self)")
+fault(says_that_it_is_done_without_release direct collectives/direct.c
+      "weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1)"
+      "weft_sync_store_relaxed(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1)")
+fault(releases_before_it_combines direct collectives/direct.c
+      "        if (it->exchange->error.status == WEFT_OK) weft_reduce_seen(it, see_peer);
+        it->comm->engine->release(it->exchange);"
+      "        it->comm->engine->release(it->exchange);
+        if (it->exchange->error.status == WEFT_OK) weft_reduce_seen(it, see_peer);")

@@ -104,3 +104,12 @@ fault(releases_before_it_combines direct collectives/direct.c
         it->comm->engine->release(it->exchange);"
       "        it->comm->engine->release(it->exchange);
         if (it->exchange->error.status == WEFT_OK) weft_reduce_seen(it, see_peer);")
+fault(lets_a_variable_be_written_before_it_is_copied save io/checkpoint/snapshot.c
+      "return weft_sync_load(&s->left[k / s->n_local]) == 0;" "return weft_sync_load(&s->left[k / s->n_local]) <= 1;")
+fault(wakes_nobody_when_all_is_copied save io/checkpoint/save.c
+      "    save->is_taken = true;
+    weft_condition_tell(&save->taken);" "    save->is_taken = true;")
+fault(tells_of_a_save_that_was_given_up save io/checkpoint/save.c "save->phase == N_PHASES && save->error.status" "save->error.status")
+fault(takes_an_item_twice save io/checkpoint/work.c
+      "(i = weft_sync_add(&w->next, 1)) < weft_sync_load(&w->failed)"
+      "(i = weft_sync_load(&w->next), weft_sync_store(&w->next, i + 1), i) < weft_sync_load(&w->failed)")

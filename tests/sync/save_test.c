@@ -15,7 +15,7 @@
 enum { NUMBERS = 2, MOST_SAVES = 2, COPIES = 3, APART = 4096 };
 
 /* How an order ends. */
-typedef enum ending { WAITED_FOR, POLLED, CLOSED } ending;
+typedef enum ending { WAITED_FOR, POLLED, CLOSED, WRITTEN } ending;
 
 typedef struct training {
     weft_mesh *mesh;
@@ -148,6 +148,15 @@ static void run_once(training *t)
     if (weft_run(t->program, &error) != WEFT_OK) schedule_fail("%s", error.message);
 }
 
+/* What the program itself writes waits for all variables. */
+static void write_once(training *t)
+{
+    const int32_t numbers[NUMBERS] = {5, 5};
+    weft_error error = {0};
+    if (weft_write(t->program, t->a, WEFT_I32, numbers, sizeof numbers, &error) != WEFT_OK)
+        schedule_fail("%s", error.message);
+}
+
 static void ask(training *t, weft_checkpoints *c)
 {
     const weft_checkpoint_state state = {.step = t->n_asked};
@@ -164,7 +173,7 @@ static void end_saves(training *t, weft_checkpoints *c)
     weft_waiter wait = {"a save to end", WEFT_ANY, {0, 0}, NULL, 0, false};
     weft_error error = {0};
     weft_status status = WEFT_OK;
-    if (t->ending == WAITED_FOR) status = weft_checkpoints_wait(c, &error);
+    if (t->ending == WAITED_FOR || t->ending == WRITTEN) status = weft_checkpoints_wait(c, &error);
     while (t->ending == POLLED && status == WEFT_OK && weft_checkpoints_is_saving(c)) {
         status = weft_checkpoints_poll(c, &error);
         if (weft_checkpoints_is_saving(c)) weft_waiter_nap(&wait, 1);
@@ -186,7 +195,10 @@ static void save_and_run(void *state)
     c->frame.is_kept = true;
     for (int i = 0; i < t->n_saves; i++) {
         ask(t, c);
-        run_once(t);
+        if (t->ending == WRITTEN)
+            write_once(t);
+        else
+            run_once(t);
     }
     end_saves(t, c);
     weft_checkpoints_close(&c);
@@ -244,6 +256,7 @@ static void test_what_is_saved_is_of_one_moment(void)
     check_saves("waited for", 1, WAITED_FOR, false, all(2));
     check_saves("waited for", 2, WAITED_FOR, false, random_ones(3));
     check_saves("polled", 1, POLLED, false, all(1));
+    check_saves("written to", 1, WRITTEN, false, all(1));
     check_saves("before it goes on", 1, WAITED_FOR, true, all(1));
 }
 

@@ -1,5 +1,5 @@
-/* direct_test: in all orders within a bound, ranks that see each other's buffers, as threads of a process or as processes of a
- * host, add them up where they lie: nobody reads before all have come, and nobody goes on before all have done.
+/* direct_test: in all orders within a bound, ranks that see each other's buffers add them up where they lie. They are threads
+ * of a process, or processes of a host. No rank reads before all have come, and none goes on before all have done.
  */
 #include "reduce.h"
 

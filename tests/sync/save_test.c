@@ -1,5 +1,5 @@
-/* save_test: in all orders within a bound, a checkpoint that is written while the program runs on holds what the variables
- * were when it was asked for; it is there as a whole or not at all, once, and nobody is told of one that is not.
+/* save_test: in all orders within a bound, a checkpoint that is written beside a run holds the variables as they were when it
+ * was asked for. It is there once, as a whole or not at all, and the watch is told of none that is not there.
  */
 #include "save.h"
 

@@ -1,5 +1,5 @@
-/* watch_test: in all orders within a bound, the thread that watches ranks ends when it is told to, accuses nobody of what he
- * did not do, leaves calls that tell their ranks themselves that they differ to do so, and finds those that do not.
+/* watch_test: in all orders within a bound, the thread that watches ranks ends when it is told to, and accuses no rank of what
+ * it did not do. Calls that tell their ranks themselves that they differ are left to do so; others are found.
  */
 #include "watch/watch.h"
 
@@ -12,7 +12,7 @@ enum { MOST_RANKS = 3, MOST_CALLS = 4, NOWHERE = -1 };
 
 /* ---- what the watch's thread waits on (--wrap, tests/sync/CMakeLists.txt) ------------------------- */
 
-/* An eventfd as the scheduler knows it: whoever reads it sleeps until it is written, or for as long as he said. */
+/* An eventfd as the scheduler knows it: whoever reads it sleeps until it is written, or for as long as it said. */
 static struct {
     weft_word written;
     int file;

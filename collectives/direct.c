@@ -17,12 +17,16 @@ static void combine_chunk(const weft_reduction *it, weft_reduce_see see, int64_t
     const int64_t n_states = bytes / reduce->state_bytes;
     char *sum = reduce->n_ranks == 2 ? it->recv + at : it->scratch;
     const char *before = see(it, 0).send + at;
+    weft_sync_reads(before);
     for (int r = 1; r < reduce->n_ranks; r++) {
-        reduce->combine(sum, before, see(it, r).send + at, n_states);
+        const char *its = see(it, r).send + at;
+        weft_sync_reads(its);
+        reduce->combine(sum, before, its, n_states);
         before = sum;
     }
     for (int r = 0; r < reduce->n_ranks; r++) {
         char *into = see(it, r).recv + at;
+        weft_sync_writes(into);
         if (into != sum) memcpy(into, sum, (size_t)bytes);
     }
 }

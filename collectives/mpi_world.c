@@ -226,6 +226,7 @@ static int begin_watch(const weft_world *world)
     if (recorder != NULL)
         channel = weft_recorder_channel(recorder, weft_digest(0, "world", 5), 0, world->n_processes,
                                         "all processes");
+    weft_recorder_tells(recorder, channel);
     if (world->process == 0) weft_watch_invite(&hub);
     const int code = MPI_Bcast(&hub, (int)sizeof hub, MPI_BYTE, 0, everybody);
     if (code == MPI_SUCCESS) weft_watch_begin(world->process, world->n_processes, &hub);

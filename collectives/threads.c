@@ -77,6 +77,7 @@ static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm 
         const int n = weft_mesh_group(mesh, axes, ends[r]->rank, ranks, NULL);
         for (int i = 0; i < n; i++) {
             ends[ranks[i]]->state = g;
+            weft_recorder_tells(ends[ranks[i]]->recorder, ends[ranks[i]]->channel);
             if (g != NULL) g->ends[i] = ends[ranks[i]];
         }
     }

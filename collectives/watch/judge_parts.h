@@ -9,6 +9,7 @@ typedef struct weft_bench {
     int n;
     double patience;
     weft_verdict *verdict;
+    bool is_over; /* the job is: nobody will say anything himself */
 } weft_bench;
 
 /* What a program needs to come out of its work and say itself what was wrong, in seconds. */

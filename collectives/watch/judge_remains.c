@@ -73,7 +73,7 @@ bool weft_judge_remains(const weft_rank_view *views, int n, weft_verdict *verdic
         weft_find_signalled, weft_find_diverged, weft_find_left,      weft_find_circle,
         find_behind,         find_first_silent,  find_behind_in_call, find_cut_short};
     *verdict = (weft_verdict){.rank = -1};
-    const weft_bench b = {views, n, INFINITY, verdict};
+    const weft_bench b = {views, n, INFINITY, verdict, .is_over = true};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i](&b)) return true;
     return false;

@@ -35,6 +35,14 @@ bool weft_find_dead(const weft_bench *b)
     return false;
 }
 
+/* Calls that tell their ranks that they differ do so when all have come: that may take as long as a call may. Until then the
+ * program is the one to speak, which may know what to do about it. */
+static bool is_untold(const weft_bench *b, const weft_rank_view *a, const weft_rank_view *other)
+{
+    return b->is_over || (a->is_waiting && a->waiting >= b->patience) ||
+           (other->is_waiting && other->waiting >= b->patience);
+}
+
 /* With rank 0, and, where one of both waits, with all: others move on, and are met again. */
 bool weft_find_diverged(const weft_bench *b)
 {
@@ -44,7 +52,9 @@ bool weft_find_diverged(const weft_bench *b)
         for (int k = 0; k < i; k++) {
             const weft_rank_view *other = &b->views[k];
             const bool is_met = k == 0 || view->is_waiting || other->is_waiting;
-            if (!is_met || !other->is_known || !weft_views_differ(view, other)) continue;
+            if (!is_met || !other->is_known ||
+                !weft_views_differ(view, other, is_untold(b, view, other)))
+                continue;
             weft_say_rank(b, other);
             SAY(b, " and ");
             weft_say_rank(b, view);
@@ -84,15 +94,25 @@ static bool fails_too(const weft_bench *b, const weft_rank_view *view, const wef
     return view != about && view->is_known && view->has_failed;
 }
 
+/* One that waits for a rank, and was not told what that one was. */
+static const weft_rank_view *untold_waiter_of(const weft_bench *b, const weft_rank_view *view)
+{
+    for (int i = 0; i < b->n; i++)
+        if (weft_waits_for(&b->views[i], view) && !weft_views_were_told(view, &b->views[i]))
+            return &b->views[i];
+    return NULL;
+}
+
 /* A rank that was told of calls that differ returns from its work with an error. Where ranks are
  * threads, those in other groups do not know of it and wait: the program cannot come to say what is
- * wrong. */
+ * wrong. Those of its group were told too: they are where it may still come to. */
 bool weft_find_failed(const weft_bench *b)
 {
     for (int i = 0; i < b->n; i++) {
-        const weft_rank_view *view = &b->views[i], *waiter = weft_waiter_of(b, view);
-        if (!view->is_known || !view->has_failed || !waiter || waiter->waiting < WEFT_SPEAKING_S)
-            continue;
+        const weft_rank_view *view = &b->views[i];
+        if (!view->is_known || !view->has_failed) continue;
+        const weft_rank_view *waiter = untold_waiter_of(b, view);
+        if (waiter == NULL || waiter->waiting < WEFT_SPEAKING_S) continue;
         weft_say_rank(b, view);
         SAY(b, " has found ranks that do not run the same calls: it is ");
         weft_say_place(b, view);

@@ -212,6 +212,12 @@ int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int
     return (int)n;
 }
 
+void weft_recorder_tells(weft_recorder *recorder, int channel)
+{
+    if (recorder != NULL && channel >= 0)
+        weft_sync_store_relaxed(&recorder->head.channels[channel].tells, 1);
+}
+
 /* Where the number of a spot is, or belongs: a place that is free. Twice as many places as spots: one is. */
 static uint16_t *find_spot(weft_recorder *recorder, uint64_t digest, const char *text)
 {

@@ -66,7 +66,8 @@ typedef struct weft_channel {
     int32_t lowest;  /* rank of the group: with the key it names the group */
     int32_t n_ranks; /* of the group */
     _Atomic uint32_t version;
-    uint32_t unused;
+    /* its calls tell all ranks of it themselves when they differ */
+    _Atomic uint32_t tells;
     _Atomic uint64_t sequence;        /* guarded by version, as is: */
     _Atomic uint64_t past[WEFT_PAST]; /* fingerprints: that after call s at s % WEFT_PAST */
     char axes[WEFT_AXES_BYTES];       /* "data+model"; "all processes" */
@@ -159,6 +160,9 @@ weft_recorder *weft_recorder_at(int index);
  * calls are not recorded. Local. */
 int weft_recorder_channel(weft_recorder *recorder, uint64_t key, int lowest, int n_ranks,
                           const char *axes);
+/* weft_recorder_tells - as soon as all ranks of this group have come to calls that differ, the calls fail on all of them:
+ * nobody else need find it out. Local; recorder may be NULL and channel -1. */
+void weft_recorder_tells(weft_recorder *recorder, int channel);
 /* weft_recorder_spot - the number of a spot in the table; 0 when it is full. digest: of what must be equal on all ranks.
  * Local. */
 uint32_t weft_recorder_spot(weft_recorder *recorder, uint64_t digest, const char *text);

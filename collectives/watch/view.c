@@ -19,8 +19,10 @@ bool weft_record_read(const weft_recorder *recorder, uint64_t number, weft_recor
 /* Both or none: a sequence with the fingerprint of another would look like ranks that disagree. */
 static bool read_channel(const weft_channel *channel, weft_channel_view *view)
 {
-    *view = (weft_channel_view){
-        .key = channel->key, .lowest = channel->lowest, .n_ranks = channel->n_ranks};
+    *view = (weft_channel_view){.key = channel->key,
+                                .lowest = channel->lowest,
+                                .n_ranks = channel->n_ranks,
+                                .tells = (int32_t)weft_sync_load_relaxed(&channel->tells)};
     for (int tries = 0; tries < 1000; tries++) {
         struct {
             uint64_t sequence, past[WEFT_PAST];
@@ -77,13 +79,33 @@ static bool differ_in_call(const weft_rank_view *waiter, const weft_channel_view
     return x != 0 && y != 0 && x != y;
 }
 
-bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b)
+/* A rank that is told begins anew, with 0 (weft_recorder_settle). All of its group are told of the same call, but not at one
+ * moment: one has its old fingerprint yet while another is in the next call already. */
+static bool is_settled(const weft_channel_view *a, const weft_channel_view *b)
+{
+    const uint64_t both = a->sequence < b->sequence ? a->sequence : b->sequence;
+    return a->past[both % WEFT_PAST] == 0 || b->past[both % WEFT_PAST] == 0;
+}
+
+bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b, bool is_untold)
 {
     for (int i = 0; i < a->n_channels; i++) {
         const weft_channel_view *own = &a->channels[i],
                                 *its = weft_view_channel(b, own->key, own->lowest);
-        if (its && (weft_channels_differ(own, its) || differ_in_call(a, own, b, its) ||
-                    differ_in_call(b, its, a, own)))
+        if (its == NULL || (own->tells && !is_untold)) continue;
+        if ((weft_channels_differ(own, its) && !is_settled(own, its)) ||
+            differ_in_call(a, own, b, its) || differ_in_call(b, its, a, own))
+            return true;
+    }
+    return false;
+}
+
+bool weft_views_were_told(const weft_rank_view *told, const weft_rank_view *other)
+{
+    for (int i = 0; i < told->n_channels; i++) {
+        const weft_channel_view *c = &told->channels[i];
+        if (c->sequence > 0 && c->past[c->sequence % WEFT_PAST] == 0 &&
+            weft_view_channel(other, c->key, c->lowest) != NULL)
             return true;
     }
     return false;

@@ -20,6 +20,7 @@ typedef struct weft_channel_view {
     uint64_t key, sequence;
     uint64_t past[WEFT_PAST]; /* fingerprints: that after call s at s % WEFT_PAST */
     int32_t lowest, n_ranks;
+    int32_t tells, unused; /* tells: its calls tell all its ranks themselves when they differ */
 } weft_channel_view;
 
 /* A call on a channel that is longer ago than the channel's fingerprints go. */
@@ -83,8 +84,12 @@ void weft_view_recall(const weft_recorder *recorder, const weft_recall *asked,
                       weft_rank_view *view);
 /* weft_view_channel - of the rank's channels the one of that group; NULL: it has none. */
 const weft_channel_view *weft_view_channel(const weft_rank_view *view, uint64_t key, int lowest);
-/* weft_views_differ - whether two ranks have made other calls in any group that both are in, as far as can be told. */
-bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b);
+/* weft_views_differ - whether two ranks have made other calls in any group that both are in, as far as can be told. In a
+ * call that one of them has been told of, both have been, or will be. is_untold: also where a call tells them. */
+bool weft_views_differ(const weft_rank_view *a, const weft_rank_view *b, bool is_untold);
+/* weft_views_were_told - whether the last call of a rank in a group that both are in was told of a mismatch: so was that of
+ * the other rank. */
+bool weft_views_were_told(const weft_rank_view *told, const weft_rank_view *other);
 
 /* weft_view_refresh - of a rank that can no longer speak, what its file in `folder` says, where this process can read it:
  * a view is up to a second old. Local. */

@@ -378,16 +378,19 @@ static bool next_phase(weft_save *save, weft_error *error)
     return false;
 }
 
-/* Alone there is nobody to wait for between the phases. */
+/* Alone there is nobody to wait for between the phases. A save that is given up stops between two of them, and only one that
+ * came through the last of them is there. */
 static void *run_phase(void *argument)
 {
     weft_checkpoints *c = argument;
     weft_save *save = c->save;
     do
         (void)phases[save->phase].work(c, &save->error);
-    while (save->peers.n == 1 && !save->is_cancelled && next_phase(save, &save->error));
+    while (save->peers.n == 1 && next_phase(save, &save->error) &&
+           !weft_sync_load(&save->is_cancelled));
     if (save->peers.n == 1) {
-        if (save->error.status == WEFT_OK) weft_watch_saved(save->manifest->state.step);
+        if (save->phase == N_PHASES && save->error.status == WEFT_OK)
+            weft_watch_saved(save->manifest->state.step);
         weft_watch_saving(false);
     }
     tell_taken(save);

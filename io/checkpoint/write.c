@@ -145,7 +145,7 @@ static weft_status write_block(void *argument, int64_t number, void *scratch, we
     const place b = find_block(save, number);
     const weft_entry *entry = &save->manifest->entries[b.entry];
     gathering g = {.memory = scratch, .begin = b.begin, .whole = b.end - b.begin};
-    if (save->is_cancelled || !is_ours(save, number)) return WEFT_OK;
+    if (weft_sync_load(&save->is_cancelled) || !is_ours(save, number)) return WEFT_OK;
     WEFT_TRY(each_piece(save, &b, count_piece, &g, error));
     if (g.bytes == 0) return WEFT_OK;
     if (g.bytes == g.whole)
@@ -162,7 +162,8 @@ static weft_status write_block(void *argument, int64_t number, void *scratch, we
 weft_status weft_save_write(weft_save *save, weft_error *error)
 {
     WEFT_TRY(weft_work(save->n_threads, save->n_blocks, STRETCH_BYTES, write_block, save, error));
-    return save->is_cancelled ? WEFT_OK : weft_file_sync(save->file, save->path, error);
+    return weft_sync_load(&save->is_cancelled) ? WEFT_OK
+                                               : weft_file_sync(save->file, save->path, error);
 }
 
 /* ---- what nobody has had whole --------------------------------------------------------------- */
@@ -192,7 +193,7 @@ static weft_status hash_block(void *argument, int64_t item, void *scratch, weft_
     weft_save *save = h->save;
     const int64_t number = h->blocks[item];
     const place b = find_block(save, number);
-    if (save->is_cancelled) return WEFT_OK;
+    if (weft_sync_load(&save->is_cancelled)) return WEFT_OK;
     WEFT_TRY(weft_bytes_read(save->file, save->path, scratch, b.end - b.begin,
                              save->manifest->entries[b.entry].tensor.offset + b.begin, error));
     save->own[number] = weft_hash_of(scratch, (size_t)(b.end - b.begin));

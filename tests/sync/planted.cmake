@@ -72,3 +72,44 @@ fault(two_say_at_once_what_is_busy recorder collectives/watch/watch.c
     }")
 fault(reader_sleeps_on_a_failure_of_another_batch dataset io/dataset.c
       "if (dataset->staged == sample) {" "if (dataset->staged == sample || dataset->is_failed) {")
+fault(compares_with_what_was_before_it_was_told watch collectives/watch/view.c
+      "(weft_channels_differ(own, its) && !is_settled(own, its))" "((void)is_settled, weft_channels_differ(own, its))")
+fault(speaks_before_the_call_does watch collectives/watch/view.c "(own->tells && !is_untold)" "(own->tells && !is_untold && false)")
+fault(takes_the_call_after_the_counts watch collectives/watch/view.c
+      "        if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;"
+      "        if (read_channel(&head->channels[i], &view->channels[view->n_channels])) view->n_channels++;
+    view->is_waiting = weft_record_read(recorder, weft_sync_load(&head->waiting), &record) && record.ended == 0;
+    if (view->is_waiting) take_call(recorder, &record, view);")
+fault(rings_before_it_says_that_it_ends watch collectives/watch/watch.c
+      "    weft_sync_store(&watch.is_ending, 1);
+    (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));"
+      "    (void)!write(watch.wake, &(uint64_t){1}, sizeof(uint64_t));
+    weft_sync_store(&watch.is_ending, 1);")
+fault(calms_down_after_it_has_looked watch collectives/watch/watch.c
+      "    while (!weft_sync_load(&watch.is_ending)) {
+" "    while (!weft_sync_load(&watch.is_ending)) {
+        (void)!read(watch.wake, &(uint64_t){0}, sizeof(uint64_t));
+")
+fault(combines_what_is_not_shown_yet direct collectives/direct.c
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) <= it->base)"
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) < it->base)")
+fault(goes_on_while_others_combine direct collectives/direct.c
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base)"
+      "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base && r == w->self)")
+fault(says_that_it_is_done_without_release direct collectives/direct.c
+      "weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1)"
+      "weft_sync_store_relaxed(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1)")
+fault(releases_before_it_combines direct collectives/direct.c
+      "        if (it->exchange->error.status == WEFT_OK) weft_reduce_seen(it, see_peer);
+        it->comm->engine->release(it->exchange);"
+      "        it->comm->engine->release(it->exchange);
+        if (it->exchange->error.status == WEFT_OK) weft_reduce_seen(it, see_peer);")
+fault(lets_a_variable_be_written_before_it_is_copied save io/checkpoint/snapshot.c
+      "return weft_sync_load(&s->left[k / s->n_local]) == 0;" "return weft_sync_load(&s->left[k / s->n_local]) <= 1;")
+fault(wakes_nobody_when_all_is_copied save io/checkpoint/save.c
+      "    save->is_taken = true;
+    weft_condition_tell(&save->taken);" "    save->is_taken = true;")
+fault(tells_of_a_save_that_was_given_up save io/checkpoint/save.c "save->phase == N_PHASES && save->error.status" "save->error.status")
+fault(takes_an_item_twice save io/checkpoint/work.c
+      "(i = weft_sync_add(&w->next, 1)) < weft_sync_load(&w->failed)"
+      "(i = weft_sync_load(&w->next), weft_sync_store(&w->next, i + 1), i) < weft_sync_load(&w->failed)")

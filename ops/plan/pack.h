@@ -10,6 +10,9 @@
 typedef struct weft_buffer {
     int64_t bytes, offset;
     uint32_t first, last; /* steps, inclusive */
+    /* pack.c's own: [n_stay] where it lives on a timeline */
+    const uint32_t *stay;
+    uint32_t n_stay;
 } weft_buffer;
 
 /* weft_pack - the offset of each buffer of `order` [n], one after the other: the lowest place where it meets none before

@@ -44,6 +44,7 @@ typedef struct weft_packing {
     weft_buffer *const *all;          /* [n]                                             */
     weft_buffer **order;              /* [n]                                             */
     weft_buffer **next;               /* [n] the next order, while it is made            */
+    weft_buffer **sizes;              /* [n] the largest first                           */
     int64_t *best;                    /* [n] offsets of `all`                            */
     int64_t *first[WEFT_PACK_ORDERS]; /* [n] in each order, before any is placed earlier */
     uint32_t n, n_steps, n_packs, n_rounds;

@@ -79,7 +79,7 @@ enum { PARTS_SHIFT = 2, PARTS = 1 << PARTS_SHIFT, MOST_NEAR = 2 * PARTS * 17 };
 
 typedef struct moment {
     spans always, ever;
-    bool is_always_read, is_ever_read; /* by any lifetime */
+    bool is_always_read, is_ever_read, is_always_written; /* by any lifetime */
 } moment;
 
 struct weft_timeline {
@@ -118,7 +118,9 @@ static void find_stay(timeline *t, uint32_t node, uint32_t from, int shift, life
 {
     const bool is_inside = is_all(b, from, shift);
     t->stay[t->n_stay++] = 2 * node + is_inside;
-    *(is_inside ? &t->nodes[node].is_ever_read : &t->nodes[node].is_always_read) = true;
+    moment *m = &t->nodes[node];
+    *(is_inside ? &m->is_ever_read : &m->is_always_read) = true;
+    m->is_always_written |= is_inside;
     if (is_inside) return;
     shift -= PARTS_SHIFT;
     const life parts = parts_of(b, from, shift);
@@ -199,6 +201,17 @@ weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timelin
     return t->moments ? WEFT_OK : weft_fail_memory(error, n_steps * sizeof *t->moments);
 }
 
+/* Nodes where nothing is read, nor written that anybody reads, are left out. */
+static void shorten(const timeline *t, weft_buffer *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->n_stay; i++) {
+        const moment *m = &t->nodes[b->stay[i] / 2];
+        if (b->stay[i] % 2 || m->is_ever_read || m->is_always_written) b->stay[kept++] = b->stay[i];
+    }
+    b->n_stay = kept;
+}
+
 static weft_status find_stays(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -209,6 +222,8 @@ static weft_status find_stays(timeline *t, weft_buffer *const *order, uint32_t n
         b->stay = weft_arena_copy(t->arena, t->stay, t->n_stay * sizeof *t->stay);
         if (b->stay == NULL) return weft_fail_memory(error, t->n_stay * sizeof *t->stay);
     }
+    for (uint32_t i = 0; i < n; i++)
+        shorten(t, order[i]);
     return WEFT_OK;
 }
 

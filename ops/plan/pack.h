@@ -11,7 +11,7 @@ typedef struct weft_buffer {
     int64_t bytes, offset;
     uint32_t first, last; /* steps, inclusive */
     /* pack.c's own: [n_stay] where it lives on a timeline */
-    const uint32_t *stay;
+    uint32_t *stay;
     uint32_t n_stay;
 } weft_buffer;
 

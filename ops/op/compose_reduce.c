@@ -133,9 +133,10 @@ weft_value weft_huber(weft_value prediction, weft_value target, double delta)
 weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets)
 {
     const weft_value is_above = weft_greater(logits, number_like(logits, 0.0));
-    const weft_value others = weft_neg(targets), turned = weft_neg(logits);
-    const weft_value share = weft_where(is_above, weft_shift(others, 1.0), others);
-    return weft_add(weft_softplus(weft_where(is_above, turned, logits)), weft_mul(share, logits));
+    const weft_value share =
+        weft_add(weft_neg(targets), weft_cast(is_above, weft_dtype_of(logits)));
+    const weft_value away = weft_where(is_above, weft_neg(logits), logits);
+    return weft_add(weft_mul(share, logits), weft_softplus(away));
 }
 
 weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim)

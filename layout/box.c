@@ -17,20 +17,22 @@ static void cut(int64_t *begin, int64_t *end, int64_t index, int64_t n)
     *begin += first;
 }
 
+/* Where the rank is on each axis is asked for the first dim that is split: most dims are not. */
 void weft_spec_box(const weft_spec *spec, const weft_mesh *mesh, const weft_shape *shape, int rank,
                    weft_box *box)
 {
-    int coordinates[WEFT_MAX_AXES];
+    int coordinates[WEFT_MAX_AXES], n_axes = 0;
     if (box == NULL) return;
     *box = (weft_box){{0}, {0}};
     if (spec == NULL || rank < 0 || rank >= weft_mesh_n_ranks(mesh)) return;
-    weft_mesh_coordinates(mesh, rank, coordinates);
     for (int d = 0; d < weft_dims_of(shape); d++) {
         const weft_window *window = weft_window_of(spec, d);
         box->end[d] = window != NULL ? window->lead : weft_size_of(shape, d);
         for (int i = 0; i < weft_splits_of(spec, d); i++) {
             const int axis = spec->split[d][i];
-            if (axis < 0 || axis >= weft_mesh_n_axes(mesh)) continue; /* no axis of this mesh */
+            if (n_axes == 0) weft_mesh_coordinates(mesh, rank, coordinates);
+            n_axes = weft_mesh_n_axes(mesh);
+            if (axis < 0 || axis >= n_axes) continue; /* no axis of this mesh */
             cut(&box->begin[d], &box->end[d], coordinates[axis], weft_mesh_axis_size(mesh, axis));
         }
         if (window != NULL)

@@ -128,12 +128,15 @@ weft_value weft_huber(weft_value prediction, weft_value target, double delta)
     return weft_mul(near, weft_sub(apart, weft_scale(near, 0.5)));
 }
 
-/* -t log s(x) - (1 - t) log(1 - s(x)). softplus(x) - t x is the same number, but where a large x is right it cancels. */
+/* -t log s(x) - (1 - t) log(1 - s(x)), which is softplus(x) - t x, and softplus(-x) + (1 - t) x. The one cancels where a large x
+ * is right, the other where a large -x is. Both products in one sum would be opposite infinities, with an infinite t. */
 weft_value weft_sigmoid_cross_entropy(weft_value logits, weft_value targets)
 {
-    const weft_value others = weft_shift(weft_neg(targets), 1.0);
-    return weft_add(weft_mul(targets, weft_softplus(weft_neg(logits))),
-                    weft_mul(others, weft_softplus(logits)));
+    const weft_value is_above = weft_greater(logits, number_like(logits, 0.0));
+    const weft_value share =
+        weft_add(weft_neg(targets), weft_cast(is_above, weft_dtype_of(logits)));
+    const weft_value away = weft_where(is_above, weft_neg(logits), logits);
+    return weft_add(weft_mul(share, logits), weft_softplus(away));
 }
 
 weft_value weft_kl_divergence(weft_value log_p, weft_value log_q, weft_dim dim)

@@ -5,6 +5,9 @@
  * the memory of buffers that live through all of it, but not through all of the node above (`always`). A lifetime is
  * a few nodes a level, below which `ever` says everything, and above which `always` does. Four parts a node are fastest: two
  * make more levels, eight more nodes of one.
+ *
+ * One set of buffers is packed in many orders, so the nodes of each lifetime are found once. Most spans of the tree no lifetime
+ * asks for: they are not kept.
  */
 #include "pack.h"
 
@@ -76,6 +79,7 @@ enum { PARTS_SHIFT = 2, PARTS = 1 << PARTS_SHIFT, MOST_NEAR = 2 * PARTS * 17 };
 
 typedef struct moment {
     spans always, ever;
+    bool is_always_read, is_ever_read, is_always_written; /* by any lifetime */
 } moment;
 
 struct weft_timeline {
@@ -87,6 +91,8 @@ struct weft_timeline {
     weft_arena *arena;
     const spans *near[MOST_NEAR]; /* what the buffer to be placed must not meet */
     int n_near;
+    uint32_t stay[MOST_NEAR]; /* the nodes of one lifetime, while they are found */
+    uint32_t n_stay;
 };
 typedef struct weft_timeline timeline;
 
@@ -107,18 +113,29 @@ static inline bool is_all(life b, uint32_t from, int shift)
     return b.first <= from && from + (1u << shift) - 1 <= b.last;
 }
 
-static void look(timeline *t, uint32_t node, uint32_t from, int shift, life b)
+/* A node where a buffer lives, twice, and 1 where it lives through all of it. */
+static void find_stay(timeline *t, uint32_t node, uint32_t from, int shift, life b)
 {
-    const moment *m = &t->nodes[node];
     const bool is_inside = is_all(b, from, shift);
-    const spans *taken = is_inside ? &m->ever : &m->always;
-    if (m->ever.n == 0) return; /* nothing below either */
-    if (taken->n > 0) t->near[t->n_near++] = taken;
+    t->stay[t->n_stay++] = 2 * node + is_inside;
+    moment *m = &t->nodes[node];
+    *(is_inside ? &m->is_ever_read : &m->is_always_read) = true;
+    m->is_always_written |= is_inside;
     if (is_inside) return;
     shift -= PARTS_SHIFT;
     const life parts = parts_of(b, from, shift);
     for (uint32_t c = parts.first; c <= parts.last; c++)
-        look(t, PARTS * node + 1 + c, from + (c << shift), shift, b);
+        find_stay(t, PARTS * node + 1 + c, from + (c << shift), shift, b);
+}
+
+static void look(timeline *t, const weft_buffer *b)
+{
+    t->n_near = 0;
+    for (uint32_t i = 0; i < b->n_stay; i++) {
+        const moment *m = &t->nodes[b->stay[i] / 2];
+        const spans *taken = b->stay[i] % 2 ? &m->ever : &m->always;
+        if (taken->n > 0) t->near[t->n_near++] = taken;
+    }
 }
 
 static int64_t lowest_place(const timeline *t, int64_t bytes)
@@ -140,15 +157,17 @@ static int64_t lowest_place(const timeline *t, int64_t bytes)
     return at;
 }
 
-static bool enter(timeline *t, uint32_t node, uint32_t from, int shift, life b, span taken)
+static bool enter(timeline *t, const weft_buffer *b)
 {
-    moment *m = &t->nodes[node];
-    if (!is_within_first(&m->ever, taken) && !add_span(&m->ever, taken, t->arena)) return false;
-    if (is_all(b, from, shift)) return add_span(&m->always, taken, t->arena);
-    shift -= PARTS_SHIFT;
-    const life parts = parts_of(b, from, shift);
-    for (uint32_t c = parts.first; c <= parts.last; c++)
-        if (!enter(t, PARTS * node + 1 + c, from + (c << shift), shift, b, taken)) return false;
+    const span taken = {b->offset, b->offset + b->bytes};
+    for (uint32_t i = 0; i < b->n_stay; i++) {
+        moment *m = &t->nodes[b->stay[i] / 2];
+        const bool goes_on = b->stay[i] % 2 && m->is_always_read;
+        if (m->is_ever_read && !is_within_first(&m->ever, taken) &&
+            !add_span(&m->ever, taken, t->arena))
+            return false;
+        if (goes_on && !add_span(&m->always, taken, t->arena)) return false;
+    }
     return true;
 }
 
@@ -182,6 +201,32 @@ weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timelin
     return t->moments ? WEFT_OK : weft_fail_memory(error, n_steps * sizeof *t->moments);
 }
 
+/* Nodes where nothing is read, nor written that anybody reads, are left out. */
+static void shorten(const timeline *t, weft_buffer *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->n_stay; i++) {
+        const moment *m = &t->nodes[b->stay[i] / 2];
+        if (b->stay[i] % 2 || m->is_ever_read || m->is_always_written) b->stay[kept++] = b->stay[i];
+    }
+    b->n_stay = kept;
+}
+
+static weft_status find_stays(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        weft_buffer *b = order[i];
+        t->n_stay = 0;
+        find_stay(t, 0, 0, t->shift, (life){t->moments[b->first], t->moments[b->last]});
+        b->n_stay = t->n_stay;
+        b->stay = weft_arena_copy(t->arena, t->stay, t->n_stay * sizeof *t->stay);
+        if (b->stay == NULL) return weft_fail_memory(error, t->n_stay * sizeof *t->stay);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        shorten(t, order[i]);
+    return WEFT_OK;
+}
+
 /* The tree for these buffers. They meet each other in whatever order they come, so it is as wide the next time; lists keep
  * their room. */
 static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
@@ -194,7 +239,7 @@ static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, wef
         t->n_nodes = PARTS * t->n_nodes + 1;
     const size_t bytes = t->n_nodes * sizeof *t->nodes;
     t->nodes = weft_arena_take(t->arena, bytes);
-    return t->nodes ? WEFT_OK : weft_fail_memory(error, bytes);
+    return t->nodes ? find_stays(t, order, n, error) : weft_fail_memory(error, bytes);
 }
 
 weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, int64_t below,
@@ -204,14 +249,10 @@ weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n
     WEFT_TRY(clear(t, order, n, error));
     for (uint32_t i = 0; i < n && *end < below; i++) {
         weft_buffer *b = order[i];
-        const life lives = {t->moments[b->first], t->moments[b->last]};
-        t->n_near = 0;
-        look(t, 0, 0, t->shift, lives);
+        look(t, b);
         b->offset = lowest_place(t, b->bytes);
-        const span taken = {b->offset, b->offset + b->bytes};
-        if (!enter(t, 0, 0, t->shift, lives, taken))
-            return weft_fail_memory(error, n * sizeof(span));
-        if (taken.end > *end) *end = taken.end;
+        if (!enter(t, b)) return weft_fail_memory(error, n * sizeof(span));
+        if (b->offset + b->bytes > *end) *end = b->offset + b->bytes;
     }
     return WEFT_OK;
 }

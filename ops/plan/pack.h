@@ -10,6 +10,9 @@
 typedef struct weft_buffer {
     int64_t bytes, offset;
     uint32_t first, last; /* steps, inclusive */
+    /* pack.c's own: [n_stay] where it lives on a timeline */
+    uint32_t *stay;
+    uint32_t n_stay;
 } weft_buffer;
 
 /* weft_pack - the offset of each buffer of `order` [n], one after the other: the lowest place where it meets none before
@@ -41,6 +44,7 @@ typedef struct weft_packing {
     weft_buffer *const *all;          /* [n]                                             */
     weft_buffer **order;              /* [n]                                             */
     weft_buffer **next;               /* [n] the next order, while it is made            */
+    weft_buffer **sizes;              /* [n] the largest first                           */
     int64_t *best;                    /* [n] offsets of `all`                            */
     int64_t *first[WEFT_PACK_ORDERS]; /* [n] in each order, before any is placed earlier */
     uint32_t n, n_steps, n_packs, n_rounds;

@@ -42,34 +42,34 @@ static int longer_first(const void *a, const void *b)
     return x_lives != y_lives ? (x_lives > y_lives ? -1 : 1) : larger_first(a, b);
 }
 
+/* The largest first: what the other orders begin with too, so it is found once. */
 static void order_by_size(packing *p)
 {
-    memcpy(p->order, p->all, p->n * sizeof *p->order);
-    qsort(p->order, p->n, sizeof *p->order, larger_first);
+    memcpy(p->order, p->sizes, p->n * sizeof *p->order);
 }
 
-/* Those that are alive at the fullest step, in the order of `compare`; then the others, the largest first. */
-static void order_fullest_first(packing *p, int (*compare)(const void *, const void *))
+/* Those that are alive at the fullest step, the largest first; then the others, the same way. How many are alive. */
+static uint32_t order_fullest_first(packing *p)
 {
     uint32_t n_alive = 0, n_others = 0;
     for (uint32_t i = 0; i < p->n; i++)
-        if (is_alive(p, p->all[i]))
-            p->order[n_alive++] = p->all[i];
+        if (is_alive(p, p->sizes[i]))
+            p->order[n_alive++] = p->sizes[i];
         else
-            p->next[n_others++] = p->all[i];
+            p->next[n_others++] = p->sizes[i];
     memcpy(p->order + n_alive, p->next, n_others * sizeof *p->order);
-    qsort(p->order, n_alive, sizeof *p->order, compare);
-    qsort(p->order + n_alive, n_others, sizeof *p->order, larger_first);
+    return n_alive;
 }
 
 static void order_by_life(packing *p)
 {
-    order_fullest_first(p, longer_first);
+    const uint32_t n_alive = order_fullest_first(p);
+    qsort(p->order, n_alive, sizeof *p->order, longer_first);
 }
 
 static void order_by_size_there(packing *p)
 {
-    order_fullest_first(p, larger_first);
+    (void)order_fullest_first(p);
 }
 
 /* What ends above the floor goes a quarter of its way to the front. False: it is there. */
@@ -126,6 +126,7 @@ static weft_status find_fullest(packing *p, weft_arena *arena, weft_error *error
 static weft_status pack_first(packing *p, weft_error *error)
 {
     const uint32_t k = p->n_first++;
+    if (k == 0) qsort(p->sizes, p->n, sizeof *p->sizes, larger_first);
     orders[k](p);
     WEFT_TRY(pack(p, p->n_rounds == 0, error));
     for (uint32_t i = 0; p->n_rounds > 0 && i < p->n; i++)
@@ -160,8 +161,9 @@ static weft_status take_lists(packing *p, weft_arena *arena, weft_error *error)
     p->n_rounds = (p->n_packs < most ? p->n_packs : most) / WEFT_PACK_ORDERS;
     p->order = weft_arena_take(arena, n * sizeof *p->order);
     p->next = weft_arena_take(arena, n * sizeof *p->next);
+    p->sizes = weft_arena_copy(arena, p->all, n * sizeof *p->sizes);
     p->best = weft_arena_take(arena, n * sizeof *p->best);
-    bool is_there = p->order && p->next && p->best;
+    bool is_there = p->order && p->next && p->sizes && p->best;
     for (int k = 0; k < WEFT_PACK_ORDERS && p->n_rounds > 0; k++)
         is_there &= (p->first[k] = weft_arena_take(arena, n * sizeof *p->first[k])) != NULL;
     return is_there ? WEFT_OK : weft_fail_memory(error, n * sizeof *p->best);

@@ -17,11 +17,9 @@ static bool grow(void **entries, size_t bytes, uint32_t n, uint32_t *cap)
     return true;
 }
 
-static int64_t bytes_of(const weft_plan *plan, const weft_placed *placed, int rank)
+static int64_t bytes_in(const weft_placed *placed, const weft_box *box)
 {
-    weft_box box;
-    weft_spec_box(&placed->spec, plan->mesh, &placed->type.shape, rank, &box);
-    return weft_box_count(&box, placed->type.shape.n_dims) *
+    return weft_box_count(box, placed->type.shape.n_dims) *
            (int64_t)weft_dtype_bytes(placed->type.dtype);
 }
 
@@ -31,8 +29,10 @@ uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
     if (!grow(&all, sizeof *placed, plan->n_placed + 1, &plan->build.cap_placed)) return 0;
     plan->placed = all;
     if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
-    plan->placed[plan->n_placed] = *placed;
-    plan->placed[plan->n_placed].bytes = bytes_of(plan, placed, 0);
+    weft_placed *p = &plan->placed[plan->n_placed];
+    *p = *placed;
+    weft_spec_box(&p->spec, plan->mesh, &p->type.shape, 0, &p->box);
+    p->bytes = bytes_in(p, &p->box);
     return plan->n_placed++;
 }
 
@@ -94,13 +94,19 @@ void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank, weft_vie
     view->data = NULL;
     view->dtype = p->type.dtype;
     view->shape = p->type.shape;
-    weft_spec_box(&p->spec, plan->mesh, &p->type.shape, rank, &view->box);
+    if (rank == 0)
+        view->box = p->box;
+    else
+        weft_spec_box(&p->spec, plan->mesh, &p->type.shape, rank, &view->box);
 }
 
 int64_t weft_placed_bytes(const weft_plan *plan, uint32_t placed, int rank)
 {
     const weft_placed *p = &plan->placed[placed];
-    return rank == 0 ? p->bytes : bytes_of(plan, p, rank);
+    weft_box box;
+    if (rank == 0) return p->bytes;
+    weft_spec_box(&p->spec, plan->mesh, &p->type.shape, rank, &box);
+    return bytes_in(p, &box);
 }
 
 int64_t weft_placed_room(const weft_plan *plan, uint32_t placed, int rank)

@@ -21,7 +21,8 @@ typedef struct weft_placed {
     uint32_t value; /* of the plan's graph */
     weft_type type;
     weft_spec spec;
-    int64_t bytes; /* of rank 0's box: weft_plan_place finds them */
+    weft_box box;  /* rank 0's: weft_plan_place finds it */
+    int64_t bytes; /* of it                              */
     weft_home home;
     uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
     uint32_t next;                 /* another version of the same value; 0: none               */

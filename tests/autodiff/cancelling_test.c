@@ -1,5 +1,5 @@
 /* cancelling_test: in f32, values and slopes are as exact where they are small as elsewhere: no small number is what large
- * ones leave of each other. */
+ * ones leave of each other. Nor are infinities what is left of each other. */
 #include <math.h>
 
 #include "oracle.h"
@@ -105,11 +105,66 @@ static void test_nothing_cancels_in_f32(void)
     weft_oracle_free(&r);
 }
 
+/* ---- known values and slopes where operands are infinite --------------------------------------------- */
+
+enum { N_ENTROPIES = 6, N_FACTS = 3 };
+
+/* softplus(x) - t x, its slope by x, and that by t. */
+static const struct {
+    double x, t, facts[N_FACTS];
+} entropies[N_ENTROPIES] = {
+    {2, (double)INFINITY, {(double)-INFINITY, (double)-INFINITY, -2}},
+    {-3, (double)INFINITY, {(double)INFINITY, (double)-INFINITY, 3}},
+    {2, (double)-INFINITY, {(double)INFINITY, (double)INFINITY, -2}},
+    {(double)INFINITY, 0, {(double)INFINITY, 1, (double)-INFINITY}},
+    {(double)-INFINITY, 1, {(double)INFINITY, -1, (double)INFINITY}},
+    {0, 0.25, {0.69314718055994531, 0.25, 0}},
+};
+
+static void check_entropies(weft_program *program, const weft_value *facts)
+{
+    weft_error error = {0};
+    for (int k = 0; k < N_FACTS; k++) {
+        double *found = NULL;
+        if (CHECK_OK(weft_oracle_read(program, facts[k], &found, &error), error))
+            for (int i = 0; i < N_ENTROPIES; i++)
+                CHECK(found[i] == entropies[i].facts[k] ||
+                      fabs(found[i] - entropies[i].facts[k]) < 1e-15);
+        free(found);
+    }
+}
+
+static void test_entropies_of_infinities(void)
+{
+    const weft_dim dim = {"six", N_ENTROPIES};
+    weft_oracle_build b = {.graph = weft_graph_create(1)};
+    const weft_value x = weft_oracle_input(&b, WEFT_F64, WEFT_DIMS(dim), 0, 1);
+    const weft_value t = weft_oracle_input(&b, WEFT_F64, WEFT_DIMS(dim), 0, 1);
+    weft_value facts[N_FACTS] = {weft_sigmoid_cross_entropy(x, t)};
+    double xs[N_ENTROPIES], ts[N_ENTROPIES];
+    weft_program *program = NULL;
+    weft_error error = {0};
+    for (int i = 0; i < N_ENTROPIES; i++)
+        xs[i] = entropies[i].x, ts[i] = entropies[i].t;
+    weft_gradients(weft_sum(WEFT_SCALAR, facts[0]), WEFT_VALUES(x, t), facts + 1, 0);
+    if (CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(facts[0], facts[1], facts[2]), NULL,
+                              &program, &error),
+                 error) &&
+        CHECK_OK(weft_oracle_write(program, x, xs, &error), error) &&
+        CHECK_OK(weft_oracle_write(program, t, ts, &error), error) &&
+        CHECK_OK(weft_run(program, &error), error))
+        check_entropies(program, facts);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&b.graph);
+}
+
 int main(void)
 {
     weft_error error = {0};
-    if (CHECK_OK(weft_oracle_open(&oracle, NULL, 0, &error), error))
+    if (CHECK_OK(weft_oracle_open(&oracle, NULL, 0, &error), error)) {
         RUN(test_nothing_cancels_in_f32);
+        RUN(test_entropies_of_infinities);
+    }
     weft_oracle_close(&oracle);
     return weft_test_report();
 }

@@ -10,6 +10,7 @@
 #include "timeline.h"
 
 #include "classes.h"
+#include "clock.h"
 #include "regions.h"
 
 #include <math.h>
@@ -37,21 +38,11 @@ typedef struct sums {
     double total, exposed, late, phase;
 } sums;
 
-/* Seconds of a workload that has been looked up. Layers say the same again and again. */
-typedef struct known_work {
-    uint64_t id; /* 0: free */
-    double seconds;
-    weft_time_source source;
-} known_work;
-
 typedef struct timeline {
     const weft_plan *plan;
-    const weft_machine_model *model;
     weft_error *error;
+    weft_clock clock;
     weft_classes classes;
-    int host_ranks;
-    known_work *known; /* [n_known] a power of two, more than there are steps: open addressing */
-    size_t n_known;
     rank_clock *clocks;  /* [classes.n] */
     uint8_t *source;     /* [n_steps] weft_time_source */
     sums *sums;          /* [n_steps] */
@@ -66,54 +57,6 @@ static uint32_t axes_of(const weft_step *step)
     return step->kind == WEFT_STEP_CONVERT ? step->convert.axes : 0;
 }
 
-/* The level at which a group meets, by its ranks that are farthest apart. */
-static int level_of(const timeline *t, int rank, uint32_t axes)
-{
-    int coordinates[WEFT_MAX_AXES], first, last;
-    weft_mesh_coordinates(t->plan->mesh, rank, coordinates);
-    for (int a = 0; a < t->classes.n_axes; a++)
-        if (axes >> a & 1) coordinates[a] = 0;
-    first = weft_mesh_rank(t->plan->mesh, coordinates);
-    for (int a = 0; a < t->classes.n_axes; a++)
-        if (axes >> a & 1) coordinates[a] = weft_mesh_axis_size(t->plan->mesh, a) - 1;
-    last = weft_mesh_rank(t->plan->mesh, coordinates);
-    return weft_level_of(t->model, first, last);
-}
-
-static double look_up(const timeline *t, const weft_workload *work, weft_time_source *source)
-{
-    const weft_load *load = weft_load_of(t->model, t->host_ranks);
-    const double seconds = weft_work_seconds(load, work, source);
-    /* More ranks than were measured at once share what these had. */
-    const bool is_full = load->ranks * load->lanes >= t->model->cores;
-    return is_full && t->host_ranks > load->ranks ? seconds * t->host_ranks / load->ranks : seconds;
-}
-
-static double work_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
-{
-    weft_workload work;
-    weft_step_workload(t->plan, step, rank, &work);
-    const uint64_t id = work.id | 1;
-    size_t at = (size_t)id & (t->n_known - 1);
-    while (t->known[at].id != 0 && t->known[at].id != id)
-        at = (at + 1) & (t->n_known - 1);
-    known_work *known = &t->known[at];
-    if (known->id == 0) {
-        known->seconds = look_up(t, &work, &known->source);
-        known->id = id;
-    }
-    *source = known->source;
-    return known->seconds;
-}
-
-static double step_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
-{
-    weft_exchange exchange;
-    if (!weft_step_exchange(t->plan, step, rank, &exchange))
-        return work_seconds(t, step, rank, source);
-    return weft_exchange_seconds(t->model, level_of(t, rank, exchange.axes), &exchange, source);
-}
-
 static void find_seconds(timeline *t, const weft_predict_options *options)
 {
     for (int c = 0; c < t->classes.n; c++) {
@@ -122,10 +65,10 @@ static void find_seconds(timeline *t, const weft_predict_options *options)
         const bool is_slow = options->slow_by > 0 && clock->rank == options->slow_rank;
         for (uint32_t s = 0; s < t->plan->n_steps; s++) {
             const weft_step *step = &t->plan->steps[s];
-            weft_time_source source;
-            clock->seconds[s] = step_seconds(t, step, clock->rank, &source);
+            const weft_step_time time = weft_clock_step(&t->clock, step, clock->rank);
+            clock->seconds[s] = time.seconds;
             if (is_slow && axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
-            if (c == 0) t->source[s] = (uint8_t)source;
+            if (c == 0) t->source[s] = (uint8_t)time.source;
         }
     }
 }
@@ -233,7 +176,8 @@ static void exchange(timeline *t, uint32_t s)
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
-        const double cpu = t->model->levels[level_of(t, clock->rank, axes)].cpu;
+        const double cpu =
+            t->clock.model->levels[weft_clock_level(&t->clock, clock->rank, axes)].cpu;
         clock->flights[clock->n_flights++] =
             (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu};
     }
@@ -429,16 +373,12 @@ static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
 static weft_status open_timeline(timeline *t, weft_arena *arena)
 {
     const size_t n = t->plan->n_steps + 1;
-    t->n_known = 64;
-    while (t->n_known < 2 * n * (size_t)t->classes.n)
-        t->n_known *= 2;
-    t->known = weft_arena_take(arena, t->n_known * sizeof *t->known);
     t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
     t->source = weft_arena_take(arena, n);
     t->sums = weft_arena_take(arena, n * sizeof *t->sums);
     t->begin = weft_arena_take(arena, n * sizeof *t->begin);
     t->end = weft_arena_take(arena, n * sizeof *t->end);
-    if (!t->known || !t->clocks || !t->source || !t->sums || !t->begin || !t->end)
+    if (!t->clocks || !t->source || !t->sums || !t->begin || !t->end)
         return weft_fail_memory(t->error, n * sizeof *t->sums);
     for (uint32_t s = 0; s < t->plan->n_steps; s++)
         t->begin[s] = -1;
@@ -447,27 +387,18 @@ static weft_status open_timeline(timeline *t, weft_arena *arena)
     return weft_find_regions(t->plan, arena, &t->regions, t->error);
 }
 
-/* Where the model says nothing else all ranks are on one host. */
-static int host_ranks(const timeline *t, const weft_predict_options *options)
-{
-    const int all = weft_mesh_n_ranks(t->plan->mesh);
-    const int levels =
-        t->model->n_levels > 1 ? t->model->levels[t->model->n_levels - 2].ranks : all;
-    const int ranks = options->host_ranks > 0 ? options->host_ranks : levels;
-    return ranks < all ? ranks : all;
-}
-
 weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model,
                           const weft_predict_options *options, weft_prediction *prediction,
                           weft_predicted_step *steps, weft_error *error)
 {
-    timeline t = {.plan = plan, .model = model, .error = error};
+    timeline t = {.plan = plan, .error = error};
     weft_arena *arena = weft_arena_create();
     *prediction = (weft_prediction){0};
     if (!arena) return weft_fail_memory(error, sizeof t);
     weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &t.classes);
-    t.host_ranks = host_ranks(&t, options);
-    weft_status status = open_timeline(&t, arena);
+    weft_status status =
+        weft_clock_open(plan, model, options->host_ranks, t.classes.n, arena, &t.clock, error);
+    if (status == WEFT_OK) status = open_timeline(&t, arena);
     if (status == WEFT_OK) {
         find_seconds(&t, options);
         status = walk(&t, 0, plan->n_steps, false);

@@ -3,6 +3,8 @@
 
 #include "weft/collectives.h"
 
+#include <math.h>
+
 /* The level at which the members of the group that are farthest apart meet. */
 static int level_over(const weft_mesh *mesh, const weft_machine_model *model, int rank,
                       uint32_t axes)
@@ -90,4 +92,16 @@ void weft_clock_links(const weft_mesh *mesh, const weft_machine_model *model,
         speeds[a] = (weft_link_speed){level->bytes_per_second, level->latency_seconds, false};
     }
     weft_links_text(mesh, speeds, text, WEFT_LINKS_BYTES);
+}
+
+double weft_clock_work(const weft_mesh *mesh, const weft_machine_model *model,
+                       const weft_graph *graph)
+{
+    const weft_load *load = weft_load_of(model, ranks_of_host(mesh, model, 0));
+    double best = 0;
+    for (uint32_t v = 1; v < graph->n_tensors; v++) {
+        const weft_curve *rate = &load->flop_rate[graph->tensors[v].type.dtype];
+        if (rate->n > 0) best = fmax(best, rate->value[rate->n - 1]);
+    }
+    return best / WEFT_USUAL_LINK;
 }

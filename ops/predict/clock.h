@@ -44,4 +44,9 @@ enum { WEFT_LINKS_BYTES = 600 };
 void weft_clock_links(const weft_mesh *mesh, const weft_machine_model *model,
                       char text[WEFT_LINKS_BYTES]);
 
+/* weft_clock_work - flops that take as long on the machine as a byte through a link of the usual speed (weft_cost.flops_per_byte), by
+ * its best rate of the dtypes that the graph has. Local; pure. */
+double weft_clock_work(const weft_mesh *mesh, const weft_machine_model *model,
+                       const weft_graph *graph);
+
 #endif

@@ -9,53 +9,11 @@
  */
 #include "timeline.h"
 
-#include "classes.h"
-#include "clock.h"
-#include "regions.h"
+#include "walk.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* An exchange that a rank has under way. */
-typedef struct under_way {
-    uint32_t step;
-    double begin, end, cpu;
-} under_way;
-
-/* One kind of rank. */
-typedef struct rank_clock {
-    int rank;
-    double now;         /* when what it computes goes on */
-    double *over;       /* [n_queues] when the last exchange of each queue is over */
-    under_way *flights; /* [n_flights] in the order in which they began */
-    uint32_t n_flights;
-    double *seconds; /* [n_steps] of each step once, undisturbed */
-} rank_clock;
-
-/* What is summed up over a run as the first kind of rank sees it, by step. */
-typedef struct sums {
-    double total, exposed, late, phase;
-} sums;
-
-typedef struct timeline {
-    const weft_plan *plan;
-    weft_error *error;
-    weft_clock clock;
-    weft_classes classes;
-    rank_clock *clocks;  /* [classes.n] */
-    uint8_t *source;     /* [n_steps] weft_time_source */
-    sums *sums;          /* [n_steps] */
-    double *begin, *end; /* [n_steps] of the first time; begin below 0: not yet */
-    weft_regions regions;
-} timeline;
-
-/* ---- how long steps take ----------------------------------------------------------------------------- */
-
-static uint32_t axes_of(const weft_step *step)
-{
-    return step->kind == WEFT_STEP_CONVERT ? step->convert.axes : 0;
-}
 
 static void find_seconds(timeline *t, const weft_predict_options *options)
 {
@@ -67,7 +25,9 @@ static void find_seconds(timeline *t, const weft_predict_options *options)
             const weft_step *step = &t->plan->steps[s];
             const weft_step_time time = weft_clock_step(&t->clock, step, clock->rank);
             clock->seconds[s] = time.seconds;
-            if (is_slow && axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
+            if (is_slow && weft_axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
+            if (clock->usual) clock->usual[s] = clock->seconds[s];
+            if (clock->spread) clock->spread[s] = time.spread;
             if (c == 0) t->source[s] = (uint8_t)time.source;
         }
     }
@@ -103,7 +63,7 @@ static void charge(timeline *t, const rank_clock *clock, double from, double to)
             shares += clock->flights[f].cpu;
     for (uint32_t f = 0; f < clock->n_flights && shares > 0; f++)
         if (clock->flights[f].begin <= from && clock->flights[f].end > from)
-            t->sums[clock->flights[f].step].exposed += lost * clock->flights[f].cpu / shares;
+            t->sums[clock->flights[f].step].charged += lost * clock->flights[f].cpu / shares;
 }
 
 static void work(timeline *t, rank_clock *clock, double seconds)
@@ -124,7 +84,7 @@ static void await(timeline *t, rank_clock *clock, const under_way *flight)
     const double waits = flight->end - clock->now;
     if (waits <= 0) return;
     if (clock == t->clocks) {
-        t->sums[flight->step].exposed += waits;
+        t->sums[flight->step].waits += waits;
         t->sums[flight->step].late += fmax(0, flight->begin - clock->now);
     }
     clock->now = flight->end;
@@ -178,6 +138,7 @@ static void exchange(timeline *t, uint32_t s)
         const double begin = exchange_begin(t, c, axes, queue);
         const double cpu =
             t->clock.model->levels[weft_clock_level(&t->clock, clock->rank, axes)].cpu;
+        if (c == 0) t->sums[s].queued += begin - clock->now;
         clock->flights[clock->n_flights++] =
             (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu};
     }
@@ -191,11 +152,12 @@ static void exchange(timeline *t, uint32_t s)
 static void keep_times(timeline *t, uint32_t s, double before)
 {
     const rank_clock *first = &t->clocks[0];
-    const bool is_exchange = axes_of(&t->plan->steps[s]) != 0;
+    const bool is_exchange = weft_axes_of(&t->plan->steps[s]) != 0;
     const under_way *flight =
         is_exchange && first->n_flights ? &first->flights[first->n_flights - 1] : NULL;
     const bool goes_on = flight && flight->step == s;
     t->sums[s].total += first->seconds[s];
+    t->sums[s].times += 1;
     if (t->begin[s] >= 0) return;
     t->begin[s] = goes_on ? flight->begin : is_exchange ? first->now - first->seconds[s] : before;
     t->end[s] = goes_on ? flight->end : first->now;
@@ -208,13 +170,13 @@ static void take_step(timeline *t, uint32_t s)
     for (int c = 0; c < t->classes.n; c++)
         finish(t, &t->clocks[c], s);
     const double start = first->now;
-    if (axes_of(&t->plan->steps[s]) != 0)
+    if (weft_axes_of(&t->plan->steps[s]) != 0)
         exchange(t, s);
     else
         for (int c = 0; c < t->classes.n; c++)
             work(t, &t->clocks[c], t->clocks[c].seconds[s]);
     keep_times(t, s, start);
-    t->sums[s].phase += first->now - before;
+    t->sums[s].elapsed += first->now - before;
 }
 
 /* ---- scans ----------------------------------------------------------------------------------------------- */
@@ -262,10 +224,13 @@ static void repeat_sums(timeline *t, const sums *before, uint32_t from, uint32_t
     for (uint32_t s = from; s < to; s++) {
         sums *now = &t->sums[s];
         const sums *was = &before[s - from];
+        now->times += trips * (now->times - was->times);
         now->total += trips * (now->total - was->total);
-        now->exposed += trips * (now->exposed - was->exposed);
+        now->waits += trips * (now->waits - was->waits);
+        now->charged += trips * (now->charged - was->charged);
         now->late += trips * (now->late - was->late);
-        now->phase += trips * (now->phase - was->phase);
+        now->queued += trips * (now->queued - was->queued);
+        now->elapsed += trips * (now->elapsed - was->elapsed);
     }
 }
 
@@ -329,35 +294,43 @@ static weft_status walk(timeline *t, uint32_t from, uint32_t to, bool is_last)
 
 /* ---- the whole --------------------------------------------------------------------------------------------- */
 
-static void sum_up(timeline *t, weft_prediction *p)
+static void reset(timeline *t)
 {
+    const size_t n = t->plan->n_steps;
+    memset(t->sums, 0, n * sizeof *t->sums);
+    for (size_t s = 0; s < n; s++)
+        t->begin[s] = -1;
     for (int c = 0; c < t->classes.n; c++) {
-        finish(t, &t->clocks[c], UINT32_MAX);
-        p->seconds = fmax(p->seconds, t->clocks[c].now);
+        rank_clock *clock = &t->clocks[c];
+        clock->now = 0;
+        clock->n_flights = 0;
+        memset(clock->over, 0, t->plan->n_queues * sizeof *clock->over);
     }
-    double last = t->clocks[0].now;
-    for (uint32_t s = 0; s < t->plan->n_steps; s++) {
-        const weft_step *step = &t->plan->steps[s];
-        *(axes_of(step) ? &p->exchange_seconds : &p->work_seconds) += t->sums[s].total;
-        p->exposed_seconds += t->sums[s].exposed;
-        p->late_seconds += t->sums[s].late;
-        p->source_seconds[t->source[s]] += t->sums[s].total;
-        p->phase_seconds[step->phase] += t->sums[s].phase;
-        last -= t->sums[s].phase;
-    }
-    if (t->plan->n_steps > 0) p->phase_seconds[t->plan->steps[t->plan->n_steps - 1].phase] += last;
-    p->n_kinds = t->classes.n;
 }
 
-static void tell_steps(const timeline *t, weft_predicted_step *steps)
+weft_status weft_timeline_walk(timeline *t)
 {
-    for (uint32_t s = 0; s < t->plan->n_steps; s++)
-        steps[s] = (weft_predicted_step){.seconds = t->clocks[0].seconds[s],
-                                         .begin = fmax(t->begin[s], 0),
-                                         .end = fmax(t->end[s], 0),
-                                         .total_seconds = t->sums[s].total,
-                                         .exposed_seconds = t->sums[s].exposed,
-                                         .source = (weft_time_source)t->source[s]};
+    reset(t);
+    WEFT_TRY(walk(t, 0, t->plan->n_steps, false));
+    for (int c = 0; c < t->classes.n; c++)
+        finish(t, &t->clocks[c], UINT32_MAX);
+    return WEFT_OK;
+}
+
+double weft_timeline_seconds(const timeline *t)
+{
+    double seconds = 0;
+    for (int c = 0; c < t->classes.n; c++)
+        seconds = fmax(seconds, t->clocks[c].now);
+    return seconds;
+}
+
+static weft_status open_noise(timeline *t, weft_arena *arena, rank_clock *clock)
+{
+    const size_t bytes = (t->plan->n_steps + 1) * sizeof *clock->usual;
+    clock->usual = weft_arena_take(arena, bytes);
+    clock->spread = weft_arena_take(arena, bytes);
+    return clock->usual && clock->spread ? WEFT_OK : weft_fail_memory(t->error, bytes);
 }
 
 static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
@@ -370,7 +343,7 @@ static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
     return is_there ? WEFT_OK : weft_fail_memory(t->error, n * sizeof *clock->flights);
 }
 
-static weft_status open_timeline(timeline *t, weft_arena *arena)
+static weft_status open_timeline(timeline *t, weft_arena *arena, bool has_noise)
 {
     const size_t n = t->plan->n_steps + 1;
     t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
@@ -380,11 +353,21 @@ static weft_status open_timeline(timeline *t, weft_arena *arena)
     t->end = weft_arena_take(arena, n * sizeof *t->end);
     if (!t->clocks || !t->source || !t->sums || !t->begin || !t->end)
         return weft_fail_memory(t->error, n * sizeof *t->sums);
-    for (uint32_t s = 0; s < t->plan->n_steps; s++)
-        t->begin[s] = -1;
-    for (int c = 0; c < t->classes.n; c++)
+    for (int c = 0; c < t->classes.n; c++) {
         WEFT_TRY(open_clock(t, arena, &t->clocks[c]));
+        if (has_noise) WEFT_TRY(open_noise(t, arena, &t->clocks[c]));
+    }
     return weft_find_regions(t->plan, arena, &t->regions, t->error);
+}
+
+static weft_status predict(timeline *t, weft_arena *arena, const weft_predict_options *options,
+                           weft_prediction *prediction, weft_predicted_step *steps)
+{
+    WEFT_TRY(open_timeline(t, arena, options->draws > 0));
+    find_seconds(t, options);
+    WEFT_TRY(weft_timeline_walk(t));
+    WEFT_TRY(weft_timeline_sum_up(t, options, prediction, steps));
+    return options->draws > 0 ? weft_timeline_draw(t, options->draws, prediction) : WEFT_OK;
 }
 
 weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model,
@@ -398,13 +381,7 @@ weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model
     weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &t.classes);
     weft_status status =
         weft_clock_open(plan, model, options->host_ranks, t.classes.n, arena, &t.clock, error);
-    if (status == WEFT_OK) status = open_timeline(&t, arena);
-    if (status == WEFT_OK) {
-        find_seconds(&t, options);
-        status = walk(&t, 0, plan->n_steps, false);
-    }
-    if (status == WEFT_OK) sum_up(&t, prediction);
-    if (status == WEFT_OK && steps) tell_steps(&t, steps);
+    if (status == WEFT_OK) status = predict(&t, arena, options, prediction, steps);
     weft_arena_destroy(&arena);
     return status;
 }

@@ -157,6 +157,21 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
                                                              weft_predicted_step *steps,
                                                              weft_error *error);
 
+/* weft_predict_print - the prediction as text: the whole, by phase, queue, axis; what takes longest, and whence that is known; memory
+ * from step to step. weft_predict_json - the plan as of weft_plan_json, and in its "prediction" all of it, step by step.
+ *
+ * is_whole  each exchange besides, with what of it is hidden
+ * returns   as weft_plan_predict; WEFT_IO where it cannot be written */
+WEFT_API WEFT_MUST_CHECK weft_status weft_predict_print(const weft_program *program,
+                                                        const weft_machine_model *model,
+                                                        const weft_predict_options *options,
+                                                        bool is_whole, FILE *file,
+                                                        weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_predict_json(const weft_program *program,
+                                                       const weft_machine_model *model,
+                                                       const weft_predict_options *options,
+                                                       FILE *file, weft_error *error);
+
 /* weft_plan_measure - how long each step that computes takes here, done as `rank` of the program would do it in a run.
  * Exchanges are left out. All ranks of `host` do so at once, each with its own memory and lanes.
  *

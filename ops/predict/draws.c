@@ -1,8 +1,8 @@
 /* draws: the run again and again with noise, for quantiles.
  *
  * A rank is slower than another for a whole run, by up to what the probes of the machine differed. A kernel is slower or faster each
- * time it is drawn, by what was measured of it: a uniform number with its quartiles. A kind stands for many ranks, the slowest of
- * which counts: its number is the largest of so many. Numbers are Philox, so a draw depends on its number alone.
+ * time it is drawn, by what was measured of it: a uniform number with its quartiles. A kind stands for many ranks, and the slowest
+ * of them counts: its number is the largest of so many. Numbers are Philox, so a draw depends on its number alone.
  */
 #include "walk.h"
 #include "weft/philox.h"
@@ -50,13 +50,13 @@ static weft_status draw_all(timeline *t, int draws, double *seconds)
     for (int d = 0; d < draws; d++) {
         for (int c = 0; c < t->classes.n; c++)
             draw_seconds(t, c, (uint32_t)d);
-        WEFT_TRY(weft_timeline_walk(t));
-        seconds[d] = weft_timeline_seconds(t);
+        WEFT_TRY(weft_walk(t));
+        seconds[d] = weft_walk_seconds(t);
     }
     return WEFT_OK;
 }
 
-weft_status weft_timeline_draw(timeline *t, int draws, weft_prediction *prediction)
+weft_status weft_walk_draw(timeline *t, int draws, weft_prediction *prediction)
 {
     double *seconds = calloc((size_t)draws, sizeof *seconds);
     if (!seconds) return weft_fail_memory(t->error, (size_t)draws * sizeof *seconds);

@@ -118,12 +118,12 @@ static void sum_memory(const weft_plan *plan, weft_prediction *p)
     }
 }
 
-weft_status weft_timeline_sum_up(const timeline *t, const weft_predict_options *options,
-                                 weft_prediction *p, weft_predicted_step *steps)
+weft_status weft_walk_sum_up(const timeline *t, const weft_predict_options *options,
+                             weft_prediction *p, weft_predicted_step *steps)
 {
     const weft_plan *plan = t->plan;
     double last = t->clocks[0].now;
-    p->seconds = weft_timeline_seconds(t);
+    p->seconds = weft_walk_seconds(t);
     p->n_kinds = t->classes.n;
     p->n_queues = (int)plan->n_queues;
     p->n_axes = weft_mesh_n_axes(plan->mesh);

@@ -7,8 +7,6 @@
  * - A scan's trips are walked through until two take equally long. The others are then alike, except the last, which leaves out
  *   the steps that are done ahead.
  */
-#include "timeline.h"
-
 #include "walk.h"
 
 #include <math.h>
@@ -308,7 +306,7 @@ static void reset(timeline *t)
     }
 }
 
-weft_status weft_timeline_walk(timeline *t)
+weft_status weft_walk(timeline *t)
 {
     reset(t);
     WEFT_TRY(walk(t, 0, t->plan->n_steps, false));
@@ -317,7 +315,7 @@ weft_status weft_timeline_walk(timeline *t)
     return WEFT_OK;
 }
 
-double weft_timeline_seconds(const timeline *t)
+double weft_walk_seconds(const timeline *t)
 {
     double seconds = 0;
     for (int c = 0; c < t->classes.n; c++)
@@ -343,7 +341,7 @@ static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
     return is_there ? WEFT_OK : weft_fail_memory(t->error, n * sizeof *clock->flights);
 }
 
-static weft_status open_timeline(timeline *t, weft_arena *arena, bool has_noise)
+weft_status weft_walk_open(timeline *t, weft_arena *arena, const weft_predict_options *options)
 {
     const size_t n = t->plan->n_steps + 1;
     t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
@@ -355,33 +353,9 @@ static weft_status open_timeline(timeline *t, weft_arena *arena, bool has_noise)
         return weft_fail_memory(t->error, n * sizeof *t->sums);
     for (int c = 0; c < t->classes.n; c++) {
         WEFT_TRY(open_clock(t, arena, &t->clocks[c]));
-        if (has_noise) WEFT_TRY(open_noise(t, arena, &t->clocks[c]));
+        if (options->draws > 0) WEFT_TRY(open_noise(t, arena, &t->clocks[c]));
     }
-    return weft_find_regions(t->plan, arena, &t->regions, t->error);
-}
-
-static weft_status predict(timeline *t, weft_arena *arena, const weft_predict_options *options,
-                           weft_prediction *prediction, weft_predicted_step *steps)
-{
-    WEFT_TRY(open_timeline(t, arena, options->draws > 0));
+    WEFT_TRY(weft_find_regions(t->plan, arena, &t->regions, t->error));
     find_seconds(t, options);
-    WEFT_TRY(weft_timeline_walk(t));
-    WEFT_TRY(weft_timeline_sum_up(t, options, prediction, steps));
-    return options->draws > 0 ? weft_timeline_draw(t, options->draws, prediction) : WEFT_OK;
-}
-
-weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model,
-                          const weft_predict_options *options, weft_prediction *prediction,
-                          weft_predicted_step *steps, weft_error *error)
-{
-    timeline t = {.plan = plan, .error = error};
-    weft_arena *arena = weft_arena_create();
-    *prediction = (weft_prediction){0};
-    if (!arena) return weft_fail_memory(error, sizeof t);
-    weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &t.classes);
-    weft_status status =
-        weft_clock_open(plan, model, options->host_ranks, t.classes.n, arena, &t.clock, error);
-    if (status == WEFT_OK) status = predict(&t, arena, options, prediction, steps);
-    weft_arena_destroy(&arena);
-    return status;
+    return WEFT_OK;
 }

@@ -1,4 +1,4 @@
-/* walk.h (private): the state of a walk through a plan, which timeline.c makes, draws.c repeats, and sum_up.c reads. */
+/* walk.h (private): the state of a walk through a plan, which timeline.c makes, draws.c repeats, sum_up.c reads, and forecast.c puts together. */
 #ifndef WEFT_PREDICT_WALK_H
 #define WEFT_PREDICT_WALK_H
 
@@ -51,14 +51,16 @@ static inline uint32_t weft_axes_of(const weft_step *step)
     return step->kind == WEFT_STEP_CONVERT ? step->convert.axes : 0;
 }
 
-/* weft_timeline_walk - the whole plan from time 0, by the clocks' seconds. Local. */
-weft_status weft_timeline_walk(timeline *t);
-/* weft_timeline_seconds - when the last rank is at its end. Local; pure. */
-double weft_timeline_seconds(const timeline *t);
-/* weft_timeline_sum_up - what a walk has to tell. steps: [n_steps], or NULL. Local. */
-weft_status weft_timeline_sum_up(const timeline *t, const weft_predict_options *options,
-                                 weft_prediction *prediction, weft_predicted_step *steps);
-/* weft_timeline_draw - the quantiles of options.draws walks with noise. What the walk before had is lost. Local. */
-weft_status weft_timeline_draw(timeline *t, int draws, weft_prediction *prediction);
+/* weft_walk_open - clocks for t->classes, with the seconds of all steps by t->clock; all lives in `arena`. Local. */
+weft_status weft_walk_open(timeline *t, weft_arena *arena, const weft_predict_options *options);
+/* weft_walk - the whole plan from time 0, by the clocks' seconds. Local. */
+weft_status weft_walk(timeline *t);
+/* weft_walk_seconds - when the last rank is at its end. Local; pure. */
+double weft_walk_seconds(const timeline *t);
+/* weft_walk_sum_up - what a walk has to tell. steps: [n_steps], or NULL. Local. */
+weft_status weft_walk_sum_up(const timeline *t, const weft_predict_options *options,
+                             weft_prediction *prediction, weft_predicted_step *steps);
+/* weft_walk_draw - the quantiles of options.draws walks with noise. What the walk before had is lost. Local. */
+weft_status weft_walk_draw(timeline *t, int draws, weft_prediction *prediction);
 
 #endif

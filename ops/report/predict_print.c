@@ -32,7 +32,7 @@ static void print_whole(const weft_foretold *told, FILE *file)
     const weft_prediction *p = &told->whole;
     fprintf(file, "\ntime on %s (%s): %s a step\n", weft_machine_model_name(told->model),
             weft_machine_model_processor(told->model), time_text(p->seconds, step));
-    if (told->draws > 0)
+    if (p->slow_seconds > p->seconds)
         fprintf(file, "  half of the steps take no longer than %s, 95 of 100 no longer than %s\n",
                 time_text(p->median_seconds, work), time_text(p->slow_seconds, exchange));
     fprintf(file,

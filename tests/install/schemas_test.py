@@ -35,6 +35,10 @@ ROWS = [
     ("plan", PLAN + "--layers 4 --stages 2 --micro 2 --mesh pipe:2 --layout stage:pipe", ""),
     ("plan", PLAN + "--layers 1 --experts 4 --explain --mesh data:2 --layout experts:data,batch:data", ""),
     ("plan", PLAN + "--layers 1 --seq 64 --mesh seq:4 --layout seq:seq", ""),
+    ("plan", PLAN + "--layers 4 --stages 2 --micro 2 --mesh pipe:2 --layout stage:pipe --machine h100x8 --slow 1:1.2", ""),
+    ("plan", "word2vec --dry-run --json --machine laptop --words 50 --mesh data:2 --layout batch:data --data "
+     + os.path.abspath(__file__), ""),
+    ("plan", "seq2seq --dry-run --json --machine a100x8 --mesh data:4 --layout batch:data", ""),
     ("info", "weft info --json", ""),
     ("info", "weft info --json --links --mesh data:2,model:3", ""),
     ("doctor", "weft doctor --json", ""),

@@ -274,7 +274,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_variant_at(const weft_program *pr
                                                           weft_planned_variant *variant,
                                                           weft_error *error);
 
-/* What a plan for a machine was chosen from (weft_compile_options.machine): plans by several prices, each predicted. */
+/* A plan for a machine (weft_compile_options.machine) is one of several, made by other prices each. The one that is predicted to be
+ * the quickest is taken. */
 enum { WEFT_PRICINGS = 4 };
 typedef struct weft_planned_pricing {
     const char *name; /* "usual prices", "its links", "its seconds", "its links and seconds" */

@@ -23,7 +23,7 @@ ROWS = [
     (None, TRAIN + f" --steps 2 --run a --held-out {os.path.abspath(__file__)}", ""),
     (None, TRAIN + " --steps 4 --run b " + MESH, ""),
     (None, TRAIN + " --steps 2 --run c --experts 2 --mesh data:2 --layout batch:data --link 1GB+50us", ""),
-    (None, TRAIN + " --steps 1 --run m --mesh data:2 --layout batch:data --link measured", ""),
+    (None, TRAIN + " --steps 1 --run m --mesh data:2 --layout batch:data --link measured --machine laptop", ""),
     ("run", None, "a/run.json"),
     ("run", None, "m/run.json"),
     ("run", None, "b/run.json"),

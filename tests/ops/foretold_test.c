@@ -228,9 +228,9 @@ static char *printed(const planned *p, const char *cpu, bool is_json)
 static void test_it_is_told_as_text(void)
 {
     static const char *const lines[] = {"time on round (abacus): 240 us a step",
-                                        "computing 480 us",
-                                        "  compute             0.48 us    240 us      0 us",
-                                        "  data                 240 us      0 us    240 us",
+                                        "computing 0.48 us, exchanges 240 us",
+                                        "  compute            0.48 us    240 us      0 us",
+                                        "  data                240 us      0 us    240 us",
                                         "  data                      240    240 us   0.0 %",
                                         "rates     einsum at",
                                         "memory of temporaries from step to step",
@@ -240,7 +240,7 @@ static void test_it_is_told_as_text(void)
     plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
     char *text = printed(&p, "0", false);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (i != 1) CHECK_TEXT(text, lines[i]);
+        CHECK_TEXT(text, lines[i]);
     free(text);
     text = printed(&p, "0", true);
     CHECK_TEXT(text, "\"prediction\": {");

@@ -72,7 +72,7 @@ typedef struct weft_predict_options {
     int host_ranks; /* ranks of the mesh on each host; 0: as many as the model's levels say, else all */
     /* How often the run is drawn anew with the spreads of the machine's file, for quantiles: from 0 to 10,000; 200 are plenty */
     int draws;
-    /* Of a pipeline: its stages are a dim of this name and size. Steps of forward and backward passes with such results do nothing of
+    /* The stages of a pipeline are a dim of this name and size. Steps of forward and backward passes with such results do nothing of
      * use for the part pipe_idle of their time. NULL: there is no pipeline */
     const char *pipe_dim;
     int64_t pipe_size;

@@ -1,4 +1,4 @@
-/* forecast: a plan walked through once, and as often as it is drawn anew; what that has to tell. */
+/* forecast: a prediction put together: one walk through the plan, its sums, and the walks that are drawn. */
 #include "timeline.h"
 #include "walk.h"
 

@@ -141,7 +141,8 @@ WEFT_API double weft_predicted_hidden(double seconds, double exposed_seconds);
  * program   may be of a mesh without ranks (weft_mesh_plan)
  * options   NULL: none
  * returns   WEFT_USAGE for a rank that is not there, or a factor that is not above 0
- * cost      about 1 us a step and kind of rank, and a tenth of that for each draw; scans are walked through until their trips take equally long */
+ * cost      about 13,000 instructions a step and kind of rank, most of them to know kernels again; 1,300 for each draw; scans are
+ *           walked through until their trips take equally long */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict(const weft_program *program,
                                                        const weft_machine_model *model,
                                                        const weft_predict_options *options,

@@ -93,12 +93,31 @@ weft_status app_extend(const settings *s, weft_error *error)
     return weft_engine_choose(settings_text(s, "engine"), error);
 }
 
-weft_status app_open(const settings *s, weft_world *world, weft_mesh **mesh, weft_layout **layout,
-                     weft_error *error)
+/* Ranks that do different things would wait for each other for ever. */
+static weft_status agree_on_plan(bool is_plan, weft_error *error)
+{
+    bool some, others;
+    WEFT_TRY(weft_world_any(is_plan, &some, error));
+    WEFT_TRY(weft_world_any(!is_plan, &others, error));
+    if (!some || !others) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "some ranks were started with --dry-run and others to train; give all ranks "
+                     "the same command");
+}
+
+static weft_status open_mesh(const settings *s, bool is_plan, const weft_world *world,
+                             weft_mesh **mesh, weft_error *error)
+{
+    const char *text = settings_text(s, "mesh");
+    return is_plan ? weft_mesh_plan(text, mesh, error) : weft_mesh_create(world, text, mesh, error);
+}
+
+weft_status app_open(const settings *s, bool is_plan, weft_world *world, weft_mesh **mesh,
+                     weft_layout **layout, weft_error *error)
 {
     WEFT_TRY(app_join(world, error));
-    if (app_extend(s, error) == WEFT_OK &&
-        weft_mesh_create(world, settings_text(s, "mesh"), mesh, error) == WEFT_OK &&
+    WEFT_TRY(agree_on_plan(is_plan, error));
+    if (app_extend(s, error) == WEFT_OK && open_mesh(s, is_plan, world, mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         (void)!weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch", error);
     return weft_world_agree(error);

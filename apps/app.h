@@ -57,9 +57,11 @@ weft_status app_extend(const settings *s, weft_error *error);
 void app_device_path(const settings *s);
 
 /* app_open - join the world, app_extend; mesh and layout as --mesh, --layout and --zero say. Collective over
- * the job. */
-weft_status app_open(const settings *s, weft_world *world, weft_mesh **mesh, weft_layout **layout,
-                     weft_error *error);
+ * the job.
+ *
+ * is_plan  the mesh has no ranks: it is for a plan. All processes say the same, or it fails */
+weft_status app_open(const settings *s, bool is_plan, weft_world *world, weft_mesh **mesh,
+                     weft_layout **layout, weft_error *error);
 /* app_close - destroys what app_open made, then app_leave. */
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,
               app_phase phase, const weft_error *error);

@@ -11,6 +11,8 @@
 #include "weft/collectives.h"
 #include "weft/number.h"
 
+enum { DRAWS = 200 };
+
 /* "12.3 ms" */
 static const char *time_text(double seconds, char text[24])
 {
@@ -21,36 +23,6 @@ static const char *time_text(double seconds, char text[24])
     else
         snprintf(text, 24, "%.3g us", 1e6 * seconds);
     return text;
-}
-
-static void print_whole(const weft_machine_model *model, const weft_prediction *p)
-{
-    char step[24], work[24], exchange[24], exposed[24], late[24];
-    printf("\ntime on %s (%s): %s a step\n", weft_machine_model_name(model),
-           weft_machine_model_processor(model), time_text(p->seconds, step));
-    printf("  computing %s, exchanges %s, which make the step %s longer; waiting for late ranks is "
-           "%s of that\n",
-           time_text(p->work_seconds, work), time_text(p->exchange_seconds, exchange),
-           time_text(p->exposed_seconds, exposed), time_text(p->late_seconds, late));
-}
-
-static void print_phases(const weft_prediction *p)
-{
-    char text[24];
-    for (int phase = 0; phase < WEFT_PHASES; phase++)
-        printf("%s%s %s", phase == 0 ? "  " : ", ", weft_phase_name((weft_phase)phase),
-               time_text(p->phase_seconds[phase], text));
-    printf("\n");
-}
-
-static void print_sources(const weft_prediction *p)
-{
-    const double all = p->work_seconds + p->exchange_seconds;
-    printf("  of this %.0f %% is from kernels that were measured, %.0f %% from similar ones, %.0f "
-           "%% from rates alone\n",
-           100 * p->source_seconds[WEFT_TIME_MEASURED] / all,
-           100 * p->source_seconds[WEFT_TIME_SIMILAR] / all,
-           100 * p->source_seconds[WEFT_TIME_RATES] / all);
 }
 
 /* A nominal machine has no kernels of its own: nothing is missing there. */
@@ -77,12 +49,27 @@ static bool read_slow(const char *text, weft_predict_options *options)
 }
 
 /* A file that --calibrate is to write need not be there yet. */
+static weft_status read_machine(const settings *s, weft_machine_model **model, weft_error *error)
+{
+    const char *name = settings_text(s, "machine");
+    *model = NULL;
+    if (*name == '\0' || strcmp(name, settings_text(s, "calibrate")) == 0) return WEFT_OK;
+    return weft_machine_model_read(name, model, error);
+}
+
+weft_status app_machine(const settings *s, const weft_mesh *mesh, weft_machine_model **model,
+                        weft_error *error)
+{
+    (void)!read_machine(s, model, error);
+    if (weft_mesh_n_local(mesh) == 0) return error->status;
+    if (weft_world_agree(error) != WEFT_OK) weft_machine_model_destroy(model);
+    return error->status;
+}
+
 static weft_status check_machine(const settings *s, weft_error *error)
 {
     weft_machine_model *model;
-    const char *name = settings_text(s, "machine");
-    if (*name == '\0' || strcmp(name, settings_text(s, "calibrate")) == 0) return WEFT_OK;
-    WEFT_TRY(weft_machine_model_read(name, &model, error));
+    WEFT_TRY(read_machine(s, &model, error));
     weft_machine_model_destroy(&model);
     return WEFT_OK;
 }
@@ -101,22 +88,40 @@ weft_status app_predict_check(const settings *s, weft_error *error)
     return check_machine(s, error);
 }
 
-weft_status app_predict(const settings *s, const weft_program *program, weft_error *error)
+static weft_predict_options options_of(const settings *s, const app_pipe *pipe)
+{
+    weft_predict_options options = {0};
+    (void)read_slow(settings_text(s, "slow"), &options);
+    options.draws = DRAWS;
+    options.pipe_dim = pipe->dim;
+    options.pipe_size = pipe->stages;
+    options.pipe_idle = pipe->idle;
+    return options;
+}
+
+weft_status app_predict(const settings *s, const weft_program *program, const app_pipe *pipe,
+                        bool is_whole, weft_error *error)
 {
     const char *name = settings_text(s, "machine");
+    const weft_predict_options options = options_of(s, pipe);
     weft_machine_model *model;
-    weft_prediction prediction;
-    weft_predict_options options = {0};
     if (*name == '\0') return WEFT_OK;
-    (void)read_slow(settings_text(s, "slow"), &options);
     WEFT_TRY(weft_machine_model_read(name, &model, error));
-    weft_status status = weft_plan_predict(program, model, &options, &prediction, error);
-    if (status == WEFT_OK) {
-        print_whole(model, &prediction);
-        print_phases(&prediction);
-        print_sources(&prediction);
-        status = print_notes(s, program, model, error);
-    }
+    weft_status status = weft_predict_print(program, model, &options, is_whole, stdout, error);
+    if (status == WEFT_OK) status = print_notes(s, program, model, error);
+    weft_machine_model_destroy(&model);
+    return status;
+}
+
+weft_status app_predict_json(const settings *s, const weft_program *program, const app_pipe *pipe,
+                             weft_error *error)
+{
+    const char *name = settings_text(s, "machine");
+    const weft_predict_options options = options_of(s, pipe);
+    weft_machine_model *model;
+    if (*name == '\0') return weft_plan_json(program, stdout, error);
+    WEFT_TRY(weft_machine_model_read(name, &model, error));
+    const weft_status status = weft_predict_json(program, model, &options, stdout, error);
     weft_machine_model_destroy(&model);
     return status;
 }

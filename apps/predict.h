@@ -8,8 +8,8 @@
 #define APP_MACHINE_OPTION(group)                                                                  \
     {                                                                                              \
         "machine", OPTION_TEXT, "", "FILE", group,                                                 \
-            "how long a step takes on this machine, before it runs and beside a run: what weft "   \
-            "calibrate wrote, or a nominal one, as h100x8"                                         \
+            "plan for this machine, and say how long a step takes on it, before it runs and "      \
+            "beside a run: what weft calibrate wrote, or a nominal one, as h100x8"                 \
     }
 
 #define APP_SLOW_OPTION(group)                                                                     \
@@ -20,9 +20,25 @@
 
 /* app_predict_check - whether --machine names a machine, and --slow a rank and a factor. Local. */
 weft_status app_predict_check(const settings *s, weft_error *error);
+/* app_machine - the machine that --machine names, to plan for; NULL where it names none, or one that --calibrate is to write. Own it:
+ * weft_machine_model_destroy. Collective over the job, as a file may be missing on one host; Local for a mesh without ranks. */
+weft_status app_machine(const settings *s, const weft_mesh *mesh, weft_machine_model **model,
+                        weft_error *error);
+
+/* Of a pipeline: the dim of its stages, how many these are, and the part of its time that each works on nothing. {0}: there is none. */
+typedef struct app_pipe {
+    const char *dim;
+    int64_t stages;
+    double idle;
+} app_pipe;
+
 /* app_predict - print how long a run of `program` takes on the machine that --machine names, and on what; nothing where it names
- * none. Local. */
-weft_status app_predict(const settings *s, const weft_program *program, weft_error *error);
+ * none. is_whole: each exchange besides. Local. */
+weft_status app_predict(const settings *s, const weft_program *program, const app_pipe *pipe,
+                        bool is_whole, weft_error *error);
+/* app_predict_json - the plan as JSON, with what --machine makes of it. Local. */
+weft_status app_predict_json(const settings *s, const weft_program *program, const app_pipe *pipe,
+                             weft_error *error);
 
 /* A run beside what was predicted of it. */
 enum { APP_COMPARED = 20 }; /* steps, the first of which is left out */

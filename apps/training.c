@@ -92,17 +92,41 @@ static weft_status begin(app_training *training, const app_training_parts *parts
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
+static weft_status compile(app_training *training, const app_training_parts *parts,
+                           weft_value *loss, weft_error *error)
+{
+    const settings *s = training->settings;
+    weft_value update;
+    weft_machine_model *machine;
+    WEFT_TRY(begin(training, parts, error));
+    WEFT_TRY(build(training, parts, loss, &update, error));
+    update = all_of(training, parts, update);
+    WEFT_TRY(app_machine(s, training->mesh, &machine, error));
+    const weft_compile_options options = {.machine = machine,
+                                          .explain = settings_flag(s, "explain")};
+    const weft_status status =
+        weft_compile(training->mesh, training->layout, WEFT_VALUES(*loss, update), &options,
+                     &training->program[APP_LEARNS], error);
+    weft_machine_model_destroy(&machine);
+    return status;
+}
+
+/* The plan of a step, in place of all that would follow. All processes come to the same. */
+static weft_status plan(app_training *training, const app_training_parts *parts,
+                        const weft_world *world, weft_error *error)
+{
+    weft_value loss;
+    if (compile(training, parts, &loss, error) == WEFT_OK)
+        (void)!app_plan(training->settings, world, training->program[APP_LEARNS], &(app_pipe){0},
+                        error);
+    return weft_world_agree(error);
+}
+
 static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
-    weft_value loss, update;
+    weft_value loss;
     weft_program **program = &training->program[APP_LEARNS];
-    WEFT_TRY(begin(training, parts, error));
-    WEFT_TRY(build(training, parts, &loss, &update, error));
-    update = all_of(training, parts, update);
-    WEFT_TRY(weft_compile(training->mesh, training->layout, WEFT_VALUES(loss, update), NULL,
-                          program, error));
-    if (*settings_text(training->settings, "calibrate"))
-        return app_calibrate_program(training->settings, &training->world, *program, error);
+    WEFT_TRY(compile(training, parts, &loss, error));
     if (parts->open(training, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
@@ -110,6 +134,15 @@ static weft_status learn(app_training *training, const app_training_parts *parts
                                  settings_count(training->settings, "steps"), training->mark};
     WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
+}
+
+static weft_status work(app_training *training, const app_training_parts *parts, weft_error *error)
+{
+    weft_world world;
+    const bool is_plan = app_only_plans(training->settings);
+    WEFT_TRY(
+        app_open(training->settings, is_plan, &world, &training->mesh, &training->layout, error));
+    return is_plan ? plan(training, parts, &world, error) : learn(training, parts, error);
 }
 
 static void destroy(app_training *training)
@@ -126,9 +159,8 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
     weft_error error = {.rank = -1};
     app_training training = {.own = own};
     training.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
-    if (training.settings && app_open(training.settings, &training.world, &training.mesh,
-                                      &training.layout, &error) == WEFT_OK)
-        (void)!learn(&training, parts, &error);
+    if (training.settings && app_plan_check(training.settings, &error) == WEFT_OK)
+        (void)!work(&training, parts, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);
     destroy(&training);

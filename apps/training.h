@@ -13,7 +13,7 @@
 #define WEFT_APPS_TRAINING_H
 
 #include "app.h"
-#include "calibrate.h"
+#include "plan.h"
 #include "rate.h"
 #include "run.h"
 #include "weft/optim.h"
@@ -45,7 +45,7 @@
     }
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
     {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
-        APP_TRACE_OPTION("Continuing"), APP_CALIBRATE_OPTIONS("Continuing"),                       \
+        APP_TRACE_OPTION("Continuing"), APP_PLAN_OPTIONS("The plan"),                              \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }

@@ -62,7 +62,8 @@ static weft_status check(app_training *training, weft_error *error)
 {
     const settings *s = training->settings;
     WEFT_TRY(check_carry(s, error));
-    WEFT_TRY(app_training_check_data(training, "text to learn", error));
+    if (!settings_flag(training->settings, "dry-run"))
+        WEFT_TRY(app_training_check_data(training, "text to learn", error));
     if (*settings_text(s, "prompt") != '\0' && settings_count(s, "sample") == 0)
         return weft_fail(error, WEFT_USAGE,
                          "--prompt %.60s: no text is written; say how many bytes with --sample N",

@@ -3,9 +3,8 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
-#include "../calibrate.h"
 #include "../metrics.h"
-#include "../predict.h"
+#include "../plan.h"
 #include "../rate.h"
 #include "advice.h"
 #include "held.h"
@@ -129,14 +128,7 @@ static const option options[] = {
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
-    {"dry-run", OPTION_FLAG, "no", "[=all]", "Output",
-     "print the plan of a step; needs no ranks and no data; all: each tensor and each exchange",
-     "all"},
-    APP_SLOW_OPTION("Output"),
-    APP_CALIBRATE_OPTIONS("Output"),
-    {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
-    {"explain", OPTION_FLAG, "no", "", "Output",
-     "with the plan: the ways that were compared for every op and axis, and their prices"},
+    APP_PLAN_OPTIONS("Output"),
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
@@ -157,16 +149,6 @@ static const option_table table = {
     .commands = "train sample",
 };
 
-static bool measures(const settings *s)
-{
-    return *settings_text(s, "calibrate") != '\0';
-}
-
-static bool only_plans(const settings *s)
-{
-    return settings_flag(s, "dry-run") || measures(s);
-}
-
 /* ---- the plan ----------------------------------------------------------------------------------
  */
 
@@ -185,19 +167,11 @@ static weft_status print_bubbles(const gpt_setup *setup, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status print_plan(const gpt_setup *setup, weft_error *error)
+static app_pipe pipe_of(const gpt_setup *setup)
 {
-    const settings *s = setup->settings;
-    if (settings_flag(s, "json")) return weft_plan_json(setup->program, stdout, error);
-    const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
-    if (is_whole)
-        WEFT_TRY(weft_plan_print(setup->program, stdout, error));
-    else
-        WEFT_TRY(weft_plan_summary(setup->program, stdout, error));
-    WEFT_TRY(print_bubbles(setup, error));
-    WEFT_TRY(app_predict(s, setup->program, error));
-    if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
-    return gpt_advise(setup, error);
+    const int64_t stages = setup->shape.stages, ticks = stages + setup->shape.micro - 1;
+    if (stages == 1) return (app_pipe){0};
+    return (app_pipe){"stage", stages, (double)(stages - 1) / (double)ticks};
 }
 
 static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *error)
@@ -206,12 +180,13 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
-    if (measures(setup->settings)) /* only now are ranks here: those that measure */
-        WEFT_TRY(app_calibrate_program(setup->settings, world, setup->program, error));
-    if (!weft_world_is_root() || !settings_flag(setup->settings, "dry-run")) return WEFT_OK;
-    WEFT_TRY(print_plan(setup, error));
-    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
-    return WEFT_OK;
+    const app_pipe pipe = pipe_of(setup);
+    WEFT_TRY(app_plan(setup->settings, world, setup->program, &pipe, error));
+    const bool is_text =
+        settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");
+    if (!weft_world_is_root() || !is_text) return WEFT_OK;
+    WEFT_TRY(print_bubbles(setup, error));
+    return gpt_advise(setup, error);
 }
 
 /* ---- training ----------------------------------------------------------------------------------
@@ -251,7 +226,7 @@ static weft_status run(gpt_setup *setup, const phase *phases, const weft_world *
 /* Ranks that do different things would wait for each other for ever. */
 static weft_status agree_on_work(const settings *s, const phase *phases, weft_error *error)
 {
-    const bool is_plan = only_plans(s);
+    const bool is_plan = app_only_plans(s);
     const bool mine[] = {is_plan, !is_plan && phases == training, !is_plan && phases == sampling};
     int n = 0;
     WEFT_TRY(weft_world_agree(error));
@@ -273,8 +248,9 @@ static weft_status work(gpt_setup *setup, const phase *phases, weft_error *error
     WEFT_TRY(app_join(&world, error));
     (void)!app_extend(setup->settings, error);
     WEFT_TRY(agree_on_work(setup->settings, phases, error));
-    if (!only_plans(setup->settings)) return run(setup, phases, &world, error);
-    if (weft_world_is_root() || measures(setup->settings)) (void)!plan(setup, &world, error);
+    if (!app_only_plans(setup->settings)) return run(setup, phases, &world, error);
+    if (weft_world_is_root() || *settings_text(setup->settings, "calibrate"))
+        (void)!plan(setup, &world, error);
     return weft_world_agree(error);
 }
 

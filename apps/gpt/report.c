@@ -30,20 +30,31 @@ static json_t *measured_json(const gpt_setup *setup)
     return json_pack("{s:s, s:s}", "mesh", weft_mesh_text(setup->mesh), "link", setup->link.text);
 }
 
+/* What the plan is for. */
+static json_t *planned_json(const gpt_setup *setup)
+{
+    char hash[24];
+    if (setup->machine_hash == 0) return json_null();
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)setup->machine_hash);
+    return json_pack("{s:s, s:s}", "name", weft_plan_machine(setup->program), "hash", hash);
+}
+
 static json_t *run_json(const gpt_setup *setup, const weft_usage *usage)
 {
     const weft_machine *machine = weft_machine_info();
     const char *apart = weft_program_apart(setup->program);
     return json_pack(
-        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s?, s:o, s:o, s:{s:o, s:i, s:o, s:I, s:I}, s:{s:s, "
+        "{s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:s?, s:o, s:o, s:o, s:{s:o, s:i, s:o, s:I, s:I}, "
+        "s:{s:s, "
         "s:I}, "
         "s:{s:s, s:i, s:s, s:s}}",
         "program", "gpt", "settings", settings_json(setup->settings), "mesh",
         weft_mesh_text(setup->mesh), "layout", weft_layout_text(setup->layout), "zero",
         weft_layout_stage(setup->layout), "ranks", weft_mesh_n_ranks(setup->mesh), "lanes",
         weft_mesh_lanes(setup->mesh), "apart", *apart ? apart : NULL, "measured_link",
-        measured_json(setup), "parameters", app_json_number(gpt_parameters(&setup->shape)), "plan",
-        "flops", app_json_number(usage->flops), "steps", usage->n_steps, "arena_bytes",
+        measured_json(setup), "planned_for", planned_json(setup), "parameters",
+        app_json_number(gpt_parameters(&setup->shape)), "plan", "flops",
+        app_json_number(usage->flops), "steps", usage->n_steps, "arena_bytes",
         json_integer(usage->arena_bytes), "variable_bytes", (json_int_t)usage->variable_bytes,
         "total_bytes", (json_int_t)usage->total_bytes, "data", "path", setup->data_path, "samples",
         (json_int_t)weft_dataset_samples(setup->data), "machine", "processor", machine->processor,
@@ -103,6 +114,25 @@ static void say(gpt_report *report, const char *text)
     if (report->is_quiet) return;
     if (report->is_terminal) fputs("\r\033[K", stderr);
     print_broken(text, stderr);
+}
+
+/* Another machine changes the plan and no number of the run: it goes on, and says so. "": it is the same. */
+static void find_other_machine(const gpt_setup *setup, const char *folder, char text[256])
+{
+    char path[MAX_PATH];
+    snprintf(path, sizeof path, "%.4000s/run.json", folder);
+    json_t *before = json_load_file(path, 0, NULL), *now = planned_json(setup);
+    const json_t *planned = json_object_get(before, "planned_for");
+    const char *was = json_string_value(json_object_get(planned, "name"));
+    const char *is = json_string_value(json_object_get(now, "name"));
+    *text = '\0';
+    if (planned && setup->run.first > 0 && !json_equal(planned, now))
+        snprintf(text, 256,
+                 "the plan is for machine %.80s from here on; before, it was for %.80s%s",
+                 is ? is : "none", was ? was : "none",
+                 was && is && strcmp(was, is) == 0 ? ", whose file said something else" : "");
+    json_decref(before);
+    json_decref(now);
 }
 
 /* "2 ranks as threads, 1 core each": of lanes is spoken where somebody chose them. */
@@ -226,6 +256,7 @@ weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_err
     const settings *s = setup->settings;
     const char *folder = settings_text(s, "run");
     char path[MAX_PATH];
+    char machine[256];
     weft_usage usage;
     *report = (gpt_report){
         .setup = setup, .is_root = weft_mesh_is_root(setup->mesh), .begun = app_seconds()};
@@ -234,6 +265,7 @@ weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_err
     report->is_terminal = isatty(STDERR_FILENO);
     WEFT_TRY(weft_plan_usage(setup->program, 0, &usage, error));
     WEFT_TRY(app_make_folder(folder, error));
+    find_other_machine(setup, folder, machine);
     WEFT_TRY(write_run_json(setup, &usage, folder, error));
     snprintf(path, sizeof path, "%.4000s/log.txt", folder);
     WEFT_TRY(app_open_file(path, "ae", &report->log, error));
@@ -245,6 +277,7 @@ weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_err
              folder);
     say(report, path);
     say_facts(report, &usage);
+    if (*machine) say(report, machine);
     return WEFT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* setup: from settings to a program ready to run. */
 #include "held.h"
 
-#include "../predict.h"
+#include "../plan.h"
 #include "../rate.h"
 
 #include <stdlib.h>
@@ -135,17 +135,6 @@ static weft_status check_parts(const settings *s, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status check_plan_options(const settings *s, weft_error *error)
-{
-    if (settings_flag(s, "json") && !settings_flag(s, "dry-run"))
-        return weft_fail(error, WEFT_USAGE,
-                         "--json is a form of the plan; give --dry-run as well, or use "
-                         "--metrics FILE for a run's numbers");
-    if (settings_flag(s, "explain") && !settings_flag(s, "dry-run"))
-        return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
-    return app_predict_check(s, error);
-}
-
 static weft_status check_options(const settings *s, weft_error *error)
 {
     const long long layers = settings_count(s, "layers");
@@ -160,7 +149,7 @@ static weft_status check_options(const settings *s, weft_error *error)
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
-    return check_plan_options(s, error);
+    return app_plan_check(s, error);
 }
 
 static gpt_mixture mixture_of(const settings *s)
@@ -275,7 +264,7 @@ weft_status gpt_setup_build(gpt_setup *setup, weft_error *error)
     return build_update(setup, error);
 }
 
-weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
+static weft_status compile(gpt_setup *setup, const weft_machine_model *machine, weft_error *error)
 {
     const char *dump = settings_text(setup->settings, "dump");
     const weft_compile_options options = {
@@ -283,6 +272,7 @@ weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
         .dump = *dump ? dump : NULL,
         .synchronous = settings_flag(setup->settings, "synchronous"),
         .link = setup->link.text,
+        .machine = machine,
         .precision = weft_precision_find(settings_text(setup->settings, "precision")),
         .unroll = setup->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
         .explain = settings_flag(setup->settings, "explain")};
@@ -296,6 +286,16 @@ weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
     WEFT_TRY(app_links(setup->settings, setup->mesh, &setup->link, error));
     return weft_compile(setup->mesh, setup->layout, (weft_values){values, n}, &options,
                         &setup->program, error);
+}
+
+weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
+{
+    weft_machine_model *machine;
+    WEFT_TRY(app_machine(setup->settings, setup->mesh, &machine, error));
+    const weft_status status = compile(setup, machine, error);
+    setup->machine_hash = weft_machine_model_hash(machine);
+    weft_machine_model_destroy(&machine);
+    return status;
 }
 
 /* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */

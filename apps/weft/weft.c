@@ -218,11 +218,11 @@ static weft_status show(const settings *s, weft_mesh *mesh, const weft_layout *l
 static int info(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
+    weft_world world;
     weft_mesh *mesh = NULL;
     weft_layout *layout = NULL;
-    weft_world world;
     settings *s = settings_read(&info_table, n, arguments, &error);
-    if (s && app_open(s, &world, &mesh, &layout, &error) == WEFT_OK)
+    if (s && app_open(s, false, &world, &mesh, &layout, &error) == WEFT_OK)
         (void)!show(s, mesh, layout, &error);
     return app_close(&info_table, &s, &mesh, &layout, APP_STARTING, &error);
 }

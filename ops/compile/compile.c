@@ -166,7 +166,8 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
         if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
     }
     WEFT_TRY(weft_keep_memory(plan, error));
-    plan->build.policy = NULL; /* both were borrowed */
+    plan->build.machine = NULL; /* all were borrowed */
+    plan->build.policy = NULL;
     plan->build.cost = (weft_cost){0};
     return weft_plan_index(plan, error);
 }
@@ -208,26 +209,40 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
     return plan->policy_name ? WEFT_OK : weft_fail_memory(error, strlen(name));
 }
 
+weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing *pricing,
+                           weft_plan **plan, weft_error *error)
+{
+    *plan = NULL;
+    weft_plan *made = calloc(1, sizeof *made);
+    if (!made) return weft_fail_memory(error, sizeof *made);
+    made->mesh = request->mesh;
+    made->build.unrolled = WEFT_UNROLL;
+    made->build.machine = pricing->machine;
+    made->arena = weft_arena_create();
+    weft_status status = made->arena ? copy_layout(request->layout, &made->layout, error)
+                                     : weft_fail_memory(error, sizeof *made);
+    if (status == WEFT_OK) status = weft_read_links(made, pricing->links, error);
+    if (status == WEFT_OK) status = take_options(made, request->options, error);
+    if (status == WEFT_OK && made->build.cost.flops_per_byte <= 0)
+        made->build.cost.flops_per_byte = pricing->flops_per_byte;
+    if (status == WEFT_OK) status = build(made, request->values, pricing->dump, error);
+    if (status != WEFT_OK) weft_plan_destroy(&made);
+    *plan = made;
+    return status;
+}
+
 weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
                             const weft_compile_options *options, weft_plan **plan,
                             weft_error *error)
 {
+    static const weft_compile_options none;
+    const weft_plan_request request = {mesh, layout, values, options ? options : &none};
     *plan = NULL;
     if (values.n_values > 0 && values.values) {
         const weft_error *first = weft_graph_error(values.values[0].graph);
         if (first->status != WEFT_OK) return weft_fail(error, first->status, "%s", first->message);
     }
-    weft_plan *made = calloc(1, sizeof *made);
-    if (!made) return weft_fail_memory(error, sizeof *made);
-    made->mesh = mesh;
-    made->build.unrolled = WEFT_UNROLL;
-    made->arena = weft_arena_create();
-    weft_status status = made->arena ? copy_layout(layout, &made->layout, error)
-                                     : weft_fail_memory(error, sizeof *made);
-    if (status == WEFT_OK) status = weft_read_links(made, options ? options->link : NULL, error);
-    if (status == WEFT_OK && options) status = take_options(made, options, error);
-    if (status == WEFT_OK) status = build(made, values, options ? options->dump : NULL, error);
-    if (status != WEFT_OK) weft_plan_destroy(&made);
-    *plan = made;
-    return status;
+    if (request.options->machine) return weft_plan_for_machine(&request, plan, error);
+    const weft_pricing usual = {.links = request.options->link, .dump = request.options->dump};
+    return weft_plan_make(&request, &usual, plan, error);
 }

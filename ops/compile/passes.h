@@ -6,11 +6,33 @@
 
 #include "plan.h"
 
-/* weft_plan_build - run all passes. Local; pure.
- * dump   a pass's name: what it made is printed to stderr; NULL: nothing */
+/* weft_plan_build - the plan of a program; of several, where it is for a machine (for_machine.c). Local; pure. */
 weft_status weft_plan_build(weft_mesh *mesh, const weft_layout *layout, weft_values values,
                             const weft_compile_options *options, weft_plan **plan,
                             weft_error *error);
+
+/* What a plan is made of. */
+typedef struct weft_plan_request {
+    weft_mesh *mesh;
+    const weft_layout *layout;
+    weft_values values;
+    const weft_compile_options *options; /* never NULL */
+} weft_plan_request;
+
+/* By what exchanges and steps are priced. */
+typedef struct weft_pricing {
+    const char *links;                 /* their speeds, as options.link; NULL: the usual */
+    double flops_per_byte;             /* as of a cost function that has none; 0: the usual */
+    const weft_machine_model *machine; /* by whose seconds steps are ordered; NULL: by prices */
+    const char *dump; /* a pass's name: what it made is printed to stderr; NULL: nothing */
+} weft_pricing;
+
+/* weft_plan_make - run all passes once. Local; pure. */
+weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing *pricing,
+                           weft_plan **plan, weft_error *error);
+/* weft_plan_for_machine - of plans by several prices the one that takes least on options.machine. Local; pure. */
+weft_status weft_plan_for_machine(const weft_plan_request *request, weft_plan **plan,
+                                  weft_error *error);
 
 typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
 weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);

@@ -2,8 +2,8 @@
  *
  * An exchange starts at its place in the list, and is finished right before the first step that needs that it is over:
  * a reader of its results, or a writer of what it reads. This pass finds an order in which much lies between the two. The
- * list is gone through once, on a clock that knows what steps cost (policy.h) and when exchanges of each group will be
- * over, one after the other:
+ * list is gone through once, on a clock that knows what steps cost and when exchanges of each group will be over, one
+ * after the other. It goes in prices (policy.h), or in seconds where the plan is for a machine:
  *
  * - an exchange starts as soon as its operands are there; but where that takes memory (weights that are gathered for the
  *   next layer) only so early that nobody waits for it;
@@ -13,6 +13,7 @@
  * runs. An exchange under way keeps its memory. Where memory peaks, due exchanges end first; where the arena would
  * grow by more than a quarter, exchanges finish as soon as they are due, or fewer start ahead.
  */
+#include "clock.h"
 #include "passes.h"
 #include "sequence.h"
 #include "trials.h"
@@ -142,21 +143,39 @@ static void find_latest(scheduling *g)
     }
 }
 
-static void find_prices(scheduling *g)
+static double usual_price(const weft_plan *plan, const weft_step *step)
 {
-    const weft_plan *plan = g->plan;
+    weft_exchange exchange;
+    if (!weft_step_exchange(plan, step, 0, &exchange)) return weft_step_work(plan, step);
+    return weft_exchange_price(plan, &plan->build.cost, &exchange) +
+           weft_latency_price(plan, exchange.axes);
+}
+
+/* In seconds of the machine that the plan is for; where it is for none, in prices. */
+static weft_status price_steps(scheduling *g, double *price)
+{
+    weft_plan *plan = g->plan;
+    const weft_machine_model *machine = plan->build.machine;
+    weft_clock clock = {0};
+    if (machine) WEFT_TRY(weft_clock_open(plan, machine, 0, 1, plan->arena, &clock, g->error));
     for (uint32_t s = 0; s < g->n_steps; s++) {
-        weft_exchange exchange;
         const weft_step *step = &plan->steps[s];
-        g->prices.is_exchange[s] = weft_step_exchange(plan, step, 0, &exchange);
-        g->prices.price[s] = g->prices.is_exchange[s]
-                                 ? weft_exchange_price(plan, &plan->build.cost, &exchange) +
-                                       weft_latency_price(plan, exchange.axes)
-                                 : weft_step_work(plan, step);
-        g->prices.begins[s + 1] =
-            g->prices.begins[s] + (g->prices.is_exchange[s] ? 0 : g->prices.price[s]);
+        price[s] = machine ? weft_clock_step(&clock, step, 0).seconds : usual_price(plan, step);
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_prices(scheduling *g)
+{
+    weft_exchange exchange;
+    prices *p = &g->prices;
+    WEFT_TRY(price_steps(g, p->price));
+    for (uint32_t s = 0; s < g->n_steps; s++) {
+        p->is_exchange[s] = weft_step_exchange(g->plan, &g->plan->steps[s], 0, &exchange);
+        p->begins[s + 1] = p->begins[s] + (p->is_exchange[s] ? 0 : p->price[s]);
     }
     find_latest(g);
+    return WEFT_OK;
 }
 
 /* ---- one order ------------------------------------------------------------------------------------ */
@@ -341,7 +360,7 @@ static weft_status open_scheduling(scheduling *g)
         !g->ordered)
         return weft_fail_memory(g->error, n * sizeof *g->ordered);
     WEFT_TRY(weft_find_sequence(g->plan, &g->sequence, g->error));
-    find_prices(g);
+    WEFT_TRY(find_prices(g));
     find_free(g);
     return WEFT_OK;
 }

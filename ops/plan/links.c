@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double USUAL_BYTES_PER_S = 3e9; /* WEFT_FLOPS_PER_BYTE and WEFT_LATENCY are of it */
-
 typedef struct unit {
     const char *name;
     double is;
@@ -40,8 +38,8 @@ static bool read_speed(const char *text, const char *end, weft_link_price *price
     const double latency =
         plus ? read_amount(plus + 1, end, times, sizeof times / sizeof *times) : 0;
     if (rate <= 0 || (plus && latency <= 0)) return false;
-    *price = (weft_link_price){USUAL_BYTES_PER_S / rate,
-                               plus ? latency * USUAL_BYTES_PER_S : WEFT_LATENCY};
+    *price =
+        (weft_link_price){WEFT_USUAL_LINK / rate, plus ? latency * WEFT_USUAL_LINK : WEFT_LATENCY};
     return isfinite(price->byte) && price->byte > 0 && isfinite(price->latency);
 }
 

@@ -317,6 +317,8 @@ uint64_t weft_plan_digest(const weft_plan *plan)
             (unsigned long long)plan->graph->seed);
     if (plan->precision != WEFT_PRECISION_F32)
         fprintf(file, "products in %s\n", weft_precision_name(plan->precision));
+    if (plan->machine_name)
+        fprintf(file, "for machine %016llx\n", (unsigned long long)plan->machine_hash);
     weft_graph_print(plan->graph, false, file);
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         print_step(plan, &plan->steps[s], file);

@@ -66,6 +66,9 @@ typedef struct weft_step {
     bool is_ahead;
 } weft_step;
 
+/* Bytes a second through a link of the usual speed: WEFT_FLOPS_PER_BYTE and WEFT_LATENCY are of it. */
+#define WEFT_USUAL_LINK 3e9
+
 /* Of the links along an axis (links.c), in bytes through one of the usual speed. */
 typedef struct weft_link_price {
     double byte, latency;
@@ -101,6 +104,7 @@ typedef struct weft_building {
     int64_t unrolled;          /* scans of at most so many trips are written down trip by trip */
     const weft_policy *policy; /* NULL: none */
     weft_cost cost;
+    const weft_machine_model *machine; /* by whose seconds steps are ordered; NULL: by prices */
     const weft_variant **written; /* [graph->n_nodes] as what a node is expanded; NULL: as it is */
     weft_known_moves *moves;      /* rank 0's; before lower NULL */
     struct weft_trial *trials;    /* arenas that passes have compared (trials.h) */
@@ -115,7 +119,11 @@ typedef struct weft_plan {
     weft_building build;
     const char *policy_name; /* NULL: none */
     weft_link_price links[WEFT_MAX_AXES];
-    const char *link_text; /* as they were stated; NULL: the usual */
+    const char *link_text;    /* as they were stated; NULL: the usual */
+    const char *machine_name; /* of the machine that it is for; NULL: none */
+    uint64_t machine_hash;
+    weft_planned_pricing pricings[WEFT_PRICINGS]; /* what was compared for it */
+    int n_pricings;
     weft_precision precision;
     const weft_graph *user; /* the graph it was made from; lives longer */
     uint32_t n_user_values;

@@ -128,6 +128,8 @@ weft_sample *weft_load_sample(const weft_load *load, const weft_workload *work);
 /* Seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
 double weft_work_seconds(const weft_load *load, const weft_workload *work,
                          weft_time_source *source);
+/* How far apart the quartiles of its time are, as a part of it: of the very kernel where it was measured, else 0. */
+double weft_work_spread(const weft_load *load, const weft_workload *work);
 /* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. */
 double weft_exchange_seconds(const weft_machine_model *model, int level,
                              const weft_exchange *exchange, weft_time_source *source);

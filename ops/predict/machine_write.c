@@ -1,6 +1,8 @@
 /* machine_write: a machine model as JSON, sorted by name, units in the names. */
 #include "machine.h"
 
+#include "recorder.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +109,21 @@ json_t *weft_machine_model_json(const weft_machine_model *model)
     json_object_set_new(root, "slows", slows_json(model));
     if (*model->library) json_object_set_new(root, "weft", json_string(model->library));
     return root;
+}
+
+static int add_to_hash(const char *text, size_t bytes, void *hash)
+{
+    *(uint64_t *)hash = weft_digest(*(uint64_t *)hash, text, bytes);
+    return 0;
+}
+
+uint64_t weft_machine_model_hash(const weft_machine_model *model)
+{
+    uint64_t hash = 0;
+    json_t *root = model ? weft_machine_model_json(model) : NULL;
+    if (root) json_dump_callback(root, add_to_hash, &hash, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(root);
+    return hash;
 }
 
 /* Each point and kernel on a line of its own: a file that diff compares well. */

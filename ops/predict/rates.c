@@ -98,6 +98,12 @@ double weft_work_seconds(const weft_load *load, const weft_workload *work, weft_
     return factor * rated_seconds(load, work);
 }
 
+double weft_work_spread(const weft_load *load, const weft_workload *work)
+{
+    const weft_sample *sample = work->name ? weft_load_sample(load, work) : NULL;
+    return sample ? sample->spread : 0;
+}
+
 /* ---- exchanges ------------------------------------------------------------------------------------- */
 
 /* How often a latency is paid: a ring goes around, all others send once. */

@@ -7,113 +7,11 @@
  * - A scan's trips are walked through until two take equally long. The others are then alike, except the last, which leaves out
  *   the steps that are done ahead.
  */
-#include "timeline.h"
-
-#include "classes.h"
-#include "regions.h"
+#include "walk.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* An exchange that a rank has under way. */
-typedef struct under_way {
-    uint32_t step;
-    double begin, end, cpu;
-    double late; /* weft_level.late_seconds */
-} under_way;
-
-/* One kind of rank. */
-typedef struct rank_clock {
-    int rank;
-    double now;         /* when what it computes goes on */
-    double *over;       /* [n_queues] when the last exchange of each queue is over */
-    under_way *flights; /* [n_flights] in the order in which they began */
-    uint32_t n_flights;
-    double *seconds; /* [n_steps] of each step once, undisturbed */
-} rank_clock;
-
-/* What is summed up over a run as the first kind of rank sees it, by step. */
-typedef struct sums {
-    double total, exposed, late, phase;
-} sums;
-
-/* Seconds of a workload that has been looked up. Layers say the same again and again. */
-typedef struct known_work {
-    uint64_t id; /* 0: free */
-    double seconds;
-    weft_time_source source;
-} known_work;
-
-typedef struct timeline {
-    const weft_plan *plan;
-    const weft_machine_model *model;
-    weft_error *error;
-    weft_classes classes;
-    int host_ranks;
-    known_work *known; /* [n_known] a power of two, more than there are steps: open addressing */
-    size_t n_known;
-    rank_clock *clocks;  /* [classes.n] */
-    uint8_t *source;     /* [n_steps] weft_time_source */
-    sums *sums;          /* [n_steps] */
-    double *begin, *end; /* [n_steps] of the first time; begin below 0: not yet */
-    weft_regions regions;
-} timeline;
-
-/* ---- how long steps take ----------------------------------------------------------------------------- */
-
-static uint32_t axes_of(const weft_step *step)
-{
-    return step->kind == WEFT_STEP_CONVERT ? step->convert.axes : 0;
-}
-
-/* The level at which a group meets, by its ranks that are farthest apart. */
-static int level_of(const timeline *t, int rank, uint32_t axes)
-{
-    int coordinates[WEFT_MAX_AXES], first, last;
-    weft_mesh_coordinates(t->plan->mesh, rank, coordinates);
-    for (int a = 0; a < t->classes.n_axes; a++)
-        if (axes >> a & 1) coordinates[a] = 0;
-    first = weft_mesh_rank(t->plan->mesh, coordinates);
-    for (int a = 0; a < t->classes.n_axes; a++)
-        if (axes >> a & 1) coordinates[a] = weft_mesh_axis_size(t->plan->mesh, a) - 1;
-    last = weft_mesh_rank(t->plan->mesh, coordinates);
-    return weft_level_of(t->model, first, last);
-}
-
-static double look_up(const timeline *t, const weft_workload *work, weft_time_source *source)
-{
-    const weft_load *load = weft_load_of(t->model, t->host_ranks);
-    const double seconds = weft_work_seconds(load, work, source);
-    /* More ranks than were measured at once share what these had. */
-    const bool is_full = load->ranks * load->lanes >= t->model->cores;
-    return is_full && t->host_ranks > load->ranks ? seconds * t->host_ranks / load->ranks : seconds;
-}
-
-static double work_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
-{
-    weft_workload work;
-    weft_step_workload(t->plan, step, rank, &work);
-    const uint64_t id = work.id | 1;
-    size_t at = (size_t)id & (t->n_known - 1);
-    while (t->known[at].id != 0 && t->known[at].id != id)
-        at = (at + 1) & (t->n_known - 1);
-    known_work *known = &t->known[at];
-    if (known->id == 0) {
-        known->seconds = look_up(t, &work, &known->source);
-        known->id = id;
-    }
-    *source = known->source;
-    return known->seconds;
-}
-
-static double step_seconds(timeline *t, const weft_step *step, int rank, weft_time_source *source)
-{
-    weft_exchange exchange;
-    if (!weft_step_exchange(t->plan, step, rank, &exchange))
-        return work_seconds(t, step, rank, source);
-    return weft_exchange_seconds(t->model, level_of(t, rank, exchange.axes), &exchange, source);
-}
 
 static void find_seconds(timeline *t, const weft_predict_options *options)
 {
@@ -123,10 +21,12 @@ static void find_seconds(timeline *t, const weft_predict_options *options)
         const bool is_slow = options->slow_by > 0 && clock->rank == options->slow_rank;
         for (uint32_t s = 0; s < t->plan->n_steps; s++) {
             const weft_step *step = &t->plan->steps[s];
-            weft_time_source source;
-            clock->seconds[s] = step_seconds(t, step, clock->rank, &source);
-            if (is_slow && axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
-            if (c == 0) t->source[s] = (uint8_t)source;
+            const weft_step_time time = weft_clock_step(&t->clock, step, clock->rank);
+            clock->seconds[s] = time.seconds;
+            if (is_slow && weft_axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
+            if (clock->usual) clock->usual[s] = clock->seconds[s];
+            if (clock->spread) clock->spread[s] = time.spread;
+            if (c == 0) t->source[s] = (uint8_t)time.source;
         }
     }
 }
@@ -161,7 +61,7 @@ static void charge(timeline *t, const rank_clock *clock, double from, double to)
             shares += clock->flights[f].cpu;
     for (uint32_t f = 0; f < clock->n_flights && shares > 0; f++)
         if (clock->flights[f].begin <= from && clock->flights[f].end > from)
-            t->sums[clock->flights[f].step].exposed += lost * clock->flights[f].cpu / shares;
+            t->sums[clock->flights[f].step].charged += lost * clock->flights[f].cpu / shares;
 }
 
 static void work(timeline *t, rank_clock *clock, double seconds)
@@ -184,7 +84,7 @@ static void await(timeline *t, rank_clock *clock, const under_way *flight)
     const double end = flight->end + (sleeps ? flight->late : 0), waits = end - clock->now;
     if (waits <= 0) return;
     if (clock == t->clocks) {
-        t->sums[flight->step].exposed += waits;
+        t->sums[flight->step].waits += waits;
         t->sums[flight->step].late += fmax(0, flight->begin - clock->now);
     }
     clock->now = end;
@@ -236,11 +136,12 @@ static void exchange(timeline *t, uint32_t s)
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
-        const int level = level_of(t, clock->rank, axes);
-        const double cpu = weft_exchange_cpu(t->model, level, t->plan->steps[s].convert.kind);
+        const int level = weft_clock_level(&t->clock, clock->rank, axes);
+        const double cpu = weft_exchange_cpu(t->clock.model, level, t->plan->steps[s].convert.kind);
+        if (c == 0) t->sums[s].queued += begin - clock->now;
         clock->flights[clock->n_flights++] =
             (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu,
-                        t->model->levels[level].late_seconds};
+                        t->clock.model->levels[level].late_seconds};
     }
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
@@ -252,11 +153,12 @@ static void exchange(timeline *t, uint32_t s)
 static void keep_times(timeline *t, uint32_t s, double before)
 {
     const rank_clock *first = &t->clocks[0];
-    const bool is_exchange = axes_of(&t->plan->steps[s]) != 0;
+    const bool is_exchange = weft_axes_of(&t->plan->steps[s]) != 0;
     const under_way *flight =
         is_exchange && first->n_flights ? &first->flights[first->n_flights - 1] : NULL;
     const bool goes_on = flight && flight->step == s;
     t->sums[s].total += first->seconds[s];
+    t->sums[s].times += 1;
     if (t->begin[s] >= 0) return;
     t->begin[s] = goes_on ? flight->begin : is_exchange ? first->now - first->seconds[s] : before;
     t->end[s] = goes_on ? flight->end : first->now;
@@ -269,13 +171,13 @@ static void take_step(timeline *t, uint32_t s)
     for (int c = 0; c < t->classes.n; c++)
         finish(t, &t->clocks[c], s);
     const double start = first->now;
-    if (axes_of(&t->plan->steps[s]) != 0)
+    if (weft_axes_of(&t->plan->steps[s]) != 0)
         exchange(t, s);
     else
         for (int c = 0; c < t->classes.n; c++)
             work(t, &t->clocks[c], t->clocks[c].seconds[s]);
     keep_times(t, s, start);
-    t->sums[s].phase += first->now - before;
+    t->sums[s].elapsed += first->now - before;
 }
 
 /* ---- scans ----------------------------------------------------------------------------------------------- */
@@ -323,10 +225,13 @@ static void repeat_sums(timeline *t, const sums *before, uint32_t from, uint32_t
     for (uint32_t s = from; s < to; s++) {
         sums *now = &t->sums[s];
         const sums *was = &before[s - from];
+        now->times += trips * (now->times - was->times);
         now->total += trips * (now->total - was->total);
-        now->exposed += trips * (now->exposed - was->exposed);
+        now->waits += trips * (now->waits - was->waits);
+        now->charged += trips * (now->charged - was->charged);
         now->late += trips * (now->late - was->late);
-        now->phase += trips * (now->phase - was->phase);
+        now->queued += trips * (now->queued - was->queued);
+        now->elapsed += trips * (now->elapsed - was->elapsed);
     }
 }
 
@@ -390,35 +295,43 @@ static weft_status walk(timeline *t, uint32_t from, uint32_t to, bool is_last)
 
 /* ---- the whole --------------------------------------------------------------------------------------------- */
 
-static void sum_up(timeline *t, weft_prediction *p)
+static void reset(timeline *t)
 {
+    const size_t n = t->plan->n_steps;
+    memset(t->sums, 0, n * sizeof *t->sums);
+    for (size_t s = 0; s < n; s++)
+        t->begin[s] = -1;
     for (int c = 0; c < t->classes.n; c++) {
-        finish(t, &t->clocks[c], UINT32_MAX);
-        p->seconds = fmax(p->seconds, t->clocks[c].now);
+        rank_clock *clock = &t->clocks[c];
+        clock->now = 0;
+        clock->n_flights = 0;
+        memset(clock->over, 0, t->plan->n_queues * sizeof *clock->over);
     }
-    double last = t->clocks[0].now;
-    for (uint32_t s = 0; s < t->plan->n_steps; s++) {
-        const weft_step *step = &t->plan->steps[s];
-        *(axes_of(step) ? &p->exchange_seconds : &p->work_seconds) += t->sums[s].total;
-        p->exposed_seconds += t->sums[s].exposed;
-        p->late_seconds += t->sums[s].late;
-        p->source_seconds[t->source[s]] += t->sums[s].total;
-        p->phase_seconds[step->phase] += t->sums[s].phase;
-        last -= t->sums[s].phase;
-    }
-    if (t->plan->n_steps > 0) p->phase_seconds[t->plan->steps[t->plan->n_steps - 1].phase] += last;
-    p->n_kinds = t->classes.n;
 }
 
-static void tell_steps(const timeline *t, weft_predicted_step *steps)
+weft_status weft_walk(timeline *t)
 {
-    for (uint32_t s = 0; s < t->plan->n_steps; s++)
-        steps[s] = (weft_predicted_step){.seconds = t->clocks[0].seconds[s],
-                                         .begin = fmax(t->begin[s], 0),
-                                         .end = fmax(t->end[s], 0),
-                                         .total_seconds = t->sums[s].total,
-                                         .exposed_seconds = t->sums[s].exposed,
-                                         .source = (weft_time_source)t->source[s]};
+    reset(t);
+    WEFT_TRY(walk(t, 0, t->plan->n_steps, false));
+    for (int c = 0; c < t->classes.n; c++)
+        finish(t, &t->clocks[c], UINT32_MAX);
+    return WEFT_OK;
+}
+
+double weft_walk_seconds(const timeline *t)
+{
+    double seconds = 0;
+    for (int c = 0; c < t->classes.n; c++)
+        seconds = fmax(seconds, t->clocks[c].now);
+    return seconds;
+}
+
+static weft_status open_noise(timeline *t, weft_arena *arena, rank_clock *clock)
+{
+    const size_t bytes = (t->plan->n_steps + 1) * sizeof *clock->usual;
+    clock->usual = weft_arena_take(arena, bytes);
+    clock->spread = weft_arena_take(arena, bytes);
+    return clock->usual && clock->spread ? WEFT_OK : weft_fail_memory(t->error, bytes);
 }
 
 static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
@@ -431,54 +344,21 @@ static weft_status open_clock(timeline *t, weft_arena *arena, rank_clock *clock)
     return is_there ? WEFT_OK : weft_fail_memory(t->error, n * sizeof *clock->flights);
 }
 
-static weft_status open_timeline(timeline *t, weft_arena *arena)
+weft_status weft_walk_open(timeline *t, weft_arena *arena, const weft_predict_options *options)
 {
     const size_t n = t->plan->n_steps + 1;
-    t->n_known = 64;
-    while (t->n_known < 2 * n * (size_t)t->classes.n)
-        t->n_known *= 2;
-    t->known = weft_arena_take(arena, t->n_known * sizeof *t->known);
     t->clocks = weft_arena_take(arena, (size_t)t->classes.n * sizeof *t->clocks);
     t->source = weft_arena_take(arena, n);
     t->sums = weft_arena_take(arena, n * sizeof *t->sums);
     t->begin = weft_arena_take(arena, n * sizeof *t->begin);
     t->end = weft_arena_take(arena, n * sizeof *t->end);
-    if (!t->known || !t->clocks || !t->source || !t->sums || !t->begin || !t->end)
+    if (!t->clocks || !t->source || !t->sums || !t->begin || !t->end)
         return weft_fail_memory(t->error, n * sizeof *t->sums);
-    for (uint32_t s = 0; s < t->plan->n_steps; s++)
-        t->begin[s] = -1;
-    for (int c = 0; c < t->classes.n; c++)
+    for (int c = 0; c < t->classes.n; c++) {
         WEFT_TRY(open_clock(t, arena, &t->clocks[c]));
-    return weft_find_regions(t->plan, arena, &t->regions, t->error);
-}
-
-/* Where the model says nothing else all ranks are on one host. */
-static int host_ranks(const timeline *t, const weft_predict_options *options)
-{
-    const int all = weft_mesh_n_ranks(t->plan->mesh);
-    const int levels =
-        t->model->n_levels > 1 ? t->model->levels[t->model->n_levels - 2].ranks : all;
-    const int ranks = options->host_ranks > 0 ? options->host_ranks : levels;
-    return ranks < all ? ranks : all;
-}
-
-weft_status weft_timeline(const weft_plan *plan, const weft_machine_model *model,
-                          const weft_predict_options *options, weft_prediction *prediction,
-                          weft_predicted_step *steps, weft_error *error)
-{
-    timeline t = {.plan = plan, .model = model, .error = error};
-    weft_arena *arena = weft_arena_create();
-    *prediction = (weft_prediction){0};
-    if (!arena) return weft_fail_memory(error, sizeof t);
-    weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &t.classes);
-    t.host_ranks = host_ranks(&t, options);
-    weft_status status = open_timeline(&t, arena);
-    if (status == WEFT_OK) {
-        find_seconds(&t, options);
-        status = walk(&t, 0, plan->n_steps, false);
+        if (options->draws > 0) WEFT_TRY(open_noise(t, arena, &t->clocks[c]));
     }
-    if (status == WEFT_OK) sum_up(&t, prediction);
-    if (status == WEFT_OK && steps) tell_steps(&t, steps);
-    weft_arena_destroy(&arena);
-    return status;
+    WEFT_TRY(weft_find_regions(t->plan, arena, &t->regions, t->error));
+    find_seconds(t, options);
+    return WEFT_OK;
 }

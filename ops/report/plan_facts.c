@@ -246,6 +246,26 @@ const char *weft_plan_link(const weft_program *program)
     return program ? program->plan->link_text : NULL;
 }
 
+const char *weft_plan_machine(const weft_program *program)
+{
+    return program ? program->plan->machine_name : NULL;
+}
+
+int weft_plan_n_pricings(const weft_program *program)
+{
+    return program ? program->plan->n_pricings : 0;
+}
+
+weft_status weft_plan_pricing_at(const weft_program *program, int index,
+                                 weft_planned_pricing *pricing, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(pricing, error);
+    WEFT_TRY(check_index(index, (uint32_t)program->plan->n_pricings, __func__, "pricing", error));
+    *pricing = program->plan->pricings[index];
+    return WEFT_OK;
+}
+
 int weft_plan_n_queues(const weft_program *program)
 {
     return program ? (int)program->plan->n_queues : 0;

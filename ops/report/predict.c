@@ -3,6 +3,8 @@
 
 #include "program.h"
 
+enum { MAX_DRAWS = 10000 };
+
 static weft_status check_options(const weft_program *program, const weft_predict_options *options,
                                  weft_error *error)
 {
@@ -17,6 +19,12 @@ static weft_status check_options(const weft_program *program, const weft_predict
                          "weft_plan_predict: host_ranks is %d; a host has 1 or more, and 0 is as "
                          "the machine has them",
                          options->host_ranks);
+    WEFT_GIVEN_RANGE(options->draws, 0, MAX_DRAWS, error);
+    if (options->pipe_dim && !(options->pipe_idle >= 0 && options->pipe_idle <= 1))
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_plan_predict: pipe_idle is %g; it is the part of its time that a "
+                         "stage works on nothing: 0 to 1",
+                         options->pipe_idle);
     if (options->slow_by > 0) WEFT_GIVEN_RANGE(options->slow_rank, 0, n - 1, error);
     return WEFT_OK;
 }

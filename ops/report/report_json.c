@@ -1,5 +1,5 @@
 /* report_json.c: the plan as JSON: what the report says, and every tensor, step and decision besides. */
-#include "report.h"
+#include "report_json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -300,18 +300,8 @@ static weft_status head_json(const weft_program *program, json_t *root, weft_err
     return WEFT_OK;
 }
 
-static weft_status write_json(json_t *root, FILE *file, weft_error *error)
+json_t *weft_report_json(const weft_program *program, weft_error *error)
 {
-    if (json_dumpf(root, file, JSON_INDENT(1)) != 0 || fputc('\n', file) == EOF)
-        return weft_report_fail(error);
-    return WEFT_OK;
-}
-
-weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *error)
-{
-    WEFT_GIVEN(program, error);
-    WEFT_GIVEN(file, error);
-    errno = 0;
     json_t *root = json_object(), *traffic = json_array(), *skipped = json_array();
     json_t *homes = json_array(), *versions = json_array(), *moves = json_array();
     json_t *steps = json_array(), *decisions = json_array(), *candidates = json_array();
@@ -331,8 +321,28 @@ weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *
                               "step_list", steps, "candidates", candidates, "decisions", decisions);
     if (status == WEFT_OK && (!lists || json_object_update(root, lists) != 0))
         status = weft_fail_memory(error, sizeof *traffic);
-    if (status == WEFT_OK) status = write_json(root, file, error);
     json_decref(lists);
+    if (status == WEFT_OK) return root;
+    json_decref(root);
+    return NULL;
+}
+
+weft_status weft_report_json_write(const json_t *root, FILE *file, weft_error *error)
+{
+    if (json_dumpf(root, file, JSON_INDENT(1)) != 0 || fputc('\n', file) == EOF)
+        return weft_report_fail(error);
+    return WEFT_OK;
+}
+
+weft_status weft_plan_json(const weft_program *program, FILE *file, weft_error *error)
+{
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(file, error);
+    errno = 0;
+    weft_error own = WEFT_NO_ERROR;
+    json_t *root = weft_report_json(program, &own);
+    if (!root) return weft_fail(error, own.status, "%s", own.message);
+    const weft_status status = weft_report_json_write(root, file, error);
     json_decref(root);
     return status;
 }

@@ -15,7 +15,7 @@ typedef struct identity {
     uint64_t digest;
     int32_t stage;
     char mesh[100], layout[400], ops[300]; /* ops: those from outside, with their versions */
-    char device[64];
+    char device[64], machine[100];         /* machine: that the plan is for, with its hash */
 } identity;
 
 /* "softsign version 1, clamp version 3": each op from outside that the plan has, once. */
@@ -34,6 +34,15 @@ static void name_outside_ops(const weft_graph *graph, char *text, size_t room)
     }
 }
 
+static void name_machine(const weft_plan *plan, char *text, size_t room)
+{
+    if (plan->machine_name)
+        snprintf(text, room, "%.60s (hash %016llx)", plan->machine_name,
+                 (unsigned long long)plan->machine_hash);
+    else
+        snprintf(text, room, "none");
+}
+
 static weft_status describe_mismatch(const identity *all, int n, weft_error *error)
 {
     for (int r = 1; r < n; r++) {
@@ -43,6 +52,11 @@ static weft_status describe_mismatch(const identity *all, int n, weft_error *err
                 "rank %d is on device %s, but rank 0 on device %s; give all ranks the same", r,
                 all[r].device, all[0].device);
         if (all[r].digest == all[0].digest) continue;
+        if (strcmp(all[r].machine, all[0].machine) != 0)
+            return weft_fail(error, WEFT_MISMATCH,
+                             "rank %d plans for machine %s, but rank 0 for %s; give all ranks the "
+                             "same machine file",
+                             r, all[r].machine, all[0].machine);
         if (strcmp(all[r].ops, all[0].ops) != 0)
             return weft_fail(
                 error, WEFT_MISMATCH,
@@ -79,6 +93,7 @@ static weft_status compare_digests(weft_program *program, weft_error *error)
     snprintf(own.device, sizeof own.device, "%s",
              weft_devices[weft_mesh_device(program->mesh)]->name);
     name_outside_ops(program->plan->user, own.ops, sizeof own.ops);
+    name_machine(program->plan, own.machine, sizeof own.machine);
     void *all;
     weft_status status = weft_hear_all(program, &own, sizeof own, &all, error);
     if (status == WEFT_OK) status = describe_mismatch(all, n, error);

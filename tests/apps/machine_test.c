@@ -65,6 +65,45 @@ static void test_the_plan_and_the_run_are_predicted(void)
     CHECK_TEXT(run_line("grep -c predicted r/log.txt")->text, "1\n");
 }
 
+static void test_another_machine_is_said(void)
+{
+    const char *line = GPT "--mesh data:2 --layout batch:data --run k --machine ";
+    char full[2000];
+    snprintf(full, sizeof full,
+             "%slaptop --steps 2 --save-every 2 && grep -c '\"hash\"' k/run.json", line);
+    const command_result *r = run_line(full);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(strstr(r->text, "from here on") == NULL);
+    snprintf(full, sizeof full, "%sa100x8 --steps 4", line);
+    r = run_line(full);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "the plan is for machine a100x8 from here on; before, it was for laptop");
+    CHECK_TEXT(run_line("tail -1 k/metrics.jsonl")->text, "\"step\":4");
+}
+
+/* --dry-run is one for all that train. */
+static void test_every_program_that_trains_is_predicted(void)
+{
+    static const char *const programs[] = {"charlm", "seq2seq",
+                                           "word2vec --words 20 --data mine.json"};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        char full[2000];
+        snprintf(full, sizeof full,
+                 "%s/%s --dry-run --machine a100x8 --mesh data:8 --layout batch:data",
+                 WEFT_TEST_BIN, programs[i]);
+        const command_result *r = run_line(full);
+        CHECK_EQ_INT(r->status, 0);
+        CHECK_TEXT(r->text, "time on a100x8 (nominal: ");
+        CHECK_TEXT(r->text, "what takes longest");
+        CHECK_TEXT(r->text, "exchanges along each axis");
+    }
+    const command_result *r =
+        run_line(WEFT_TEST_BIN "/mnist draw t10k && " WEFT_TEST_BIN
+                               "/mnist --data t10k --dry-run --json --machine laptop");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "\"prediction\": {");
+}
+
 /* Of two files of one machine the faster figures; and what was there stays where it cannot be. */
 static void test_two_files_become_one(void)
 {
@@ -169,6 +208,8 @@ static void test_what_is_no_machine(void)
     check_refused(": > empty.json; " GPT "--dry-run --machine empty.json", "empty.json is empty");
     check_refused("sed s/lanes/lanse/ mine.json > l.json; " GPT "--dry-run --machine l.json",
                   "loads[0].lanse is no key that Weft knows there; did you mean lanes?");
+    check_refused(WEFT_TEST_BIN "/seq2seq --json", "give --dry-run as well");
+    check_refused(WEFT_TEST_BIN "/seq2seq --slow 0:2 --dry-run", "give --machine FILE as well");
     check_refused(WEFT " machine show", "weft machine show takes a file");
     check_refused(WEFT " machine shwo mine.json", "did you mean show?");
     check_refused(WEFT " calibrate --seconds 0", "seconds");
@@ -183,6 +224,8 @@ int main(void)
     if (CHECK(text_folder_open("/dev/shm", "machine") || text_folder_open("/tmp", "machine"))) {
         RUN(test_a_machine_is_measured_shown_and_compared);
         RUN(test_the_plan_and_the_run_are_predicted);
+        RUN(test_another_machine_is_said);
+        RUN(test_every_program_that_trains_is_predicted);
         RUN(test_two_files_become_one);
         RUN(test_the_kernels_of_a_training_are_added);
         RUN(test_other_programs_are_measured);

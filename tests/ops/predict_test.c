@@ -1,65 +1,9 @@
 /* predict_test: seconds by hand. On a machine with round numbers small programs take what can be worked out with a pencil:
  * work, exchanges beside it, ranks that come late, trips of scans, levels of links; and a machine file says where it is wrong.
  */
-#include "weft/research/predict.h"
-
-#include "ops/planned.h"
-#include "ops/predict/machine.h"
+#include "ops/round_machine.h"
 #include "ops/run/program.h"
 #include "test.h"
-
-/* 1 flop takes a nanosecond, 1 byte through a link a microsecond; memory takes nothing. %s: the share of the cores, more
- * levels, exchanges. */
-static const char machine_text[] =
-    "{\"weft_machine\": 1, \"name\": \"round\", \"processor\": \"abacus\", \"made\": \"by hand\", "
-    "\"cores\": 64, \"spread\": 0,"
-    "\"loads\": [{\"ranks\": 1, \"lanes\": 1, \"step_seconds\": 0, \"flops_per_second\": {\"f32\": "
-    "[[1, 1e9]]},"
-    "\"bytes_per_second\": [[1, 1e18]], \"act_seconds\": {\"other\": 0}, \"kernels\": [%s]}],"
-    "\"levels\": [{\"name\": \"near\", \"ranks\": %s, \"latency_seconds\": 0, "
-    "\"bytes_per_second\": 1e6, \"cpu\": %s}%s],"
-    "\"exchanges\": [%s]}";
-
-static weft_machine_model *machine(const char *kernels, const char *ranks, const char *cpu,
-                                   const char *levels, const char *exchanges)
-{
-    char text[4000];
-    weft_error error = WEFT_NO_ERROR;
-    weft_machine_model *model = NULL;
-    snprintf(text, sizeof text, machine_text, kernels, ranks, cpu, levels, exchanges);
-    CHECK_OK(weft_machine_model_parse(text, strlen(text), "round.json", &model, &error), error);
-    return model;
-}
-
-static weft_machine_model *plain_machine(const char *cpu)
-{
-    return machine("", "0", cpu, "", "");
-}
-
-static weft_prediction predict(const planned *p, weft_machine_model *model,
-                               const weft_predict_options *options)
-{
-    weft_error error = WEFT_NO_ERROR;
-    weft_prediction prediction = {0};
-    CHECK_OK(weft_plan_predict(p->program, model, options, &prediction, &error), error);
-    weft_machine_model_destroy(&model);
-    return prediction;
-}
-
-static weft_value input(planned *p, const char *name, weft_shape shape)
-{
-    return weft_input(p->graph, name, WEFT_F32, shape);
-}
-
-/* x [batch, in] and y [batch, out] make [in, out], summed over batch: 2 batch in out flops. */
-static weft_value product(planned *p, const char *x, const char *y, int64_t batch, int64_t in,
-                          int64_t out)
-{
-    return weft_einsum(
-        WEFT_DIMS(((weft_dim){"in", in}), ((weft_dim){"out", out})),
-        input(p, x, WEFT_DIMS(((weft_dim){"batch", batch}), ((weft_dim){"in", in}))),
-        input(p, y, WEFT_DIMS(((weft_dim){"batch", batch}), ((weft_dim){"out", out}))));
-}
 
 static void test_work_takes_its_flops(void)
 {
@@ -366,7 +310,9 @@ static void test_options_that_make_no_sense(void)
     } wrong[] = {{{.slow_by = -1}, "slow_by is -1"},
                  {{.slow_by = NAN}, "slow_by is"},
                  {{.slow_by = 2, .slow_rank = 7}, "slow_rank"},
-                 {{.host_ranks = -3}, "host_ranks is -3"}};
+                 {{.host_ranks = -3}, "host_ranks is -3"},
+                 {{.draws = -1}, "draws"},
+                 {{.pipe_dim = "stage", .pipe_idle = 1.5}, "pipe_idle is 1.5"}};
     planned p;
     open_planned(&p, "data:2", "batch:data");
     plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));

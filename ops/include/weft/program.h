@@ -20,6 +20,9 @@ typedef struct weft_program weft_program; /* opaque */
 typedef struct weft_policy weft_policy; /* how work is cut, and what a plan costs, */
 typedef struct weft_cost weft_cost;     /* by functions of your own: weft/research/policy.h */
 
+/* How fast a machine computes and exchanges: weft/research/predict.h */
+typedef struct weft_machine_model weft_machine_model; /* opaque */
+
 typedef struct weft_compile_options {
     bool strict; /* a rule that is skipped is an error */
     /* Variables of the same name are this program's own: same mesh, same dtype and dims in the same order, and the same
@@ -50,6 +53,11 @@ typedef struct weft_compile_options {
      * that sends less, and infinities of both signs can meet in what was one product: a matter of the layout, of
      * infinite factors alone */
     bool infinities;
+    /* The machine that the plan is for: exchanges are begun, and operands brought, by its seconds. Several plans are made: by the
+     * usual prices, by its links in place of `link` where that is not given, and in an order by its seconds. The one is taken that
+     * is predicted to take least on it (weft_plan_pricing_at), and no more memory than a quarter above that by the usual prices. All
+     * ranks give the same. Borrowed while weft_compile runs. NULL: usual prices alone */
+    const weft_machine_model *machine;
 } weft_compile_options;
 
 enum { WEFT_UNROLL = 16 };

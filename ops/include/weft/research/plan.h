@@ -274,6 +274,24 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_variant_at(const weft_program *pr
                                                           weft_planned_variant *variant,
                                                           weft_error *error);
 
+/* A plan for a machine (weft_compile_options.machine) is one of several, made by other prices each. The one that is predicted to be
+ * the quickest is taken. */
+enum { WEFT_PRICINGS = 4 };
+typedef struct weft_planned_pricing {
+    const char *name; /* "usual prices", "its links", "its seconds", "its links and seconds" */
+    double seconds;   /* that a run is predicted to take */
+    int64_t arena_bytes;
+    bool is_allowed; /* false: it takes a quarter more memory than the first, or more */
+    bool is_taken;
+} weft_planned_pricing;
+
+/* The machine's name; NULL: the plan is for none, and there are no pricings. One alone where ranks exchange nothing. */
+WEFT_API const char *weft_plan_machine(const weft_program *program);
+WEFT_API int weft_plan_n_pricings(const weft_program *program);
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_pricing_at(const weft_program *program, int index,
+                                                          weft_planned_pricing *pricing,
+                                                          weft_error *error);
+
 /* ---- what it costs --------------------------------------------------------------------------- */
 
 /* One run of one rank, in bytes through its link. A prediction to compare plans by: exchanges and work one after the

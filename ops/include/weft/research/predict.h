@@ -17,8 +17,6 @@
 
 WEFT_BEGIN
 
-typedef struct weft_machine_model weft_machine_model; /* opaque */
-
 /* weft_machine_model_read - from a file, or of a nominal machine ("h100x8"; weft_machine_model_names).
  *
  * name     a path where there is a / or a point in it; else a nominal machine's name
@@ -40,6 +38,10 @@ WEFT_API const char *weft_machine_model_name(const weft_machine_model *model);
 WEFT_API const char *weft_machine_model_processor(const weft_machine_model *model);
 /* When it was measured, or from what it was made. */
 WEFT_API const char *weft_machine_model_made(const weft_machine_model *model);
+
+/* weft_machine_model_hash - equal for machines that say the same, whatever file they are from; 0 without a model, and where memory
+ * is refused. */
+WEFT_API uint64_t weft_machine_model_hash(const weft_machine_model *model);
 
 /* weft_machine_model_differs - whether it was measured on another machine than this, or with other kernels, and the sentence that
  * says so. Of nominal machines, and of files that do not say with what they were measured, it says nothing.
@@ -85,7 +87,32 @@ typedef struct weft_predict_options {
     int slow_rank;
     double slow_by;
     int host_ranks; /* ranks of the mesh on each host; 0: as many as the model's levels say, else all */
+    /* How often the run is drawn anew with the spreads of the machine's file, for quantiles: from 0 to 10,000; 200 are plenty */
+    int draws;
+    /* The stages of a pipeline are a dim of this name and size. Steps of forward and backward passes with such results do nothing of
+     * use for the part pipe_idle of their time. NULL: there is no pipeline */
+    const char *pipe_dim;
+    int64_t pipe_size;
+    double pipe_idle; /* from 0 to 1: (stages - 1) / (stages - 1 + micro-batches) */
 } weft_predict_options;
+
+/* A queue (weft_plan_queue_at), as rank 0 sees it. */
+typedef struct weft_predicted_queue {
+    /* of the one that computes: its work, with what exchanges take of the cores meanwhile; of others: their exchanges */
+    double busy_seconds;
+    /* of the one that computes: for exchanges. Of others: exchanges that the rank has come to wait for the last of their group, and
+     * for those before them */
+    double waiting_seconds;
+    double exposed_seconds; /* what its exchanges make the run longer, late ranks included */
+} weft_predicted_queue;
+enum { WEFT_MAX_QUEUES = 1 << WEFT_MAX_AXES };
+
+/* All exchanges along an axis, as rank 0 sees them. One over several axes counts for each. */
+typedef struct weft_predicted_axis {
+    double bytes; /* as weft_traffic has them */
+    double seconds;
+    double exposed_seconds; /* without waiting for late ranks: the rest is hidden */
+} weft_predicted_axis;
 
 /* One run, as rank 0 sees it; but `seconds`. */
 typedef struct weft_prediction {
@@ -98,6 +125,15 @@ typedef struct weft_prediction {
     double late_seconds;    /* of that: waiting for ranks that come later */
     double source_seconds[WEFT_TIME_SOURCES]; /* of work and exchanges */
     int n_kinds; /* of ranks that were looked at: others are as one of these */
+    int n_queues, n_axes;
+    weft_predicted_queue queues[WEFT_MAX_QUEUES]; /* [n_queues] */
+    weft_predicted_axis axes[WEFT_MAX_AXES];      /* [n_axes] of the mesh */
+    double bubble_seconds; /* of a pipeline: what its stages do on nothing (options.pipe_dim) */
+    /* with options.draws: half of the runs take no longer than the median, 95 of 100 no longer than slow_seconds; else 0 */
+    double median_seconds, slow_seconds;
+    /* of temporaries: of their one block, the most that are alive at once, and the first step at which they are */
+    int64_t arena_bytes, peak_bytes;
+    int fullest;
 } weft_prediction;
 
 /* One step, all its times together, as rank 0 sees it. */
@@ -107,14 +143,23 @@ typedef struct weft_predicted_step {
     double total_seconds;   /* of all its times */
     double exposed_seconds; /* exchanges: what they make the run longer, of all times */
     weft_time_source source;
+    double late_seconds; /* of these: waiting for ranks that come later */
+    /* by how much it brings the rank forward, of all times, waiting included: all together they are rank 0's run */
+    double elapsed_seconds;
+    double times;        /* how often a run does it */
+    int64_t alive_bytes; /* temporaries alive while it goes on */
 } weft_predicted_step;
+
+/* weft_predicted_hidden - the part of an exchange's time that makes the run no longer: 0 to 1; 0 of what takes no time. */
+WEFT_API double weft_predicted_hidden(double seconds, double exposed_seconds);
 
 /* weft_plan_predict - how long one run of a program takes.
  *
  * program   may be of a mesh without ranks (weft_mesh_plan)
  * options   NULL: none
  * returns   WEFT_USAGE for a rank that is not there, or a factor that is not above 0
- * cost      about 2 us a step and kind of rank; scans are walked through until their trips take equally long */
+ * cost      about 13,000 instructions a step and kind of rank, most of them to know kernels again; 1,300 for each draw; scans are
+ *           walked through until their trips take equally long */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict(const weft_program *program,
                                                        const weft_machine_model *model,
                                                        const weft_predict_options *options,
@@ -129,6 +174,21 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
                                                              weft_prediction *prediction,
                                                              weft_predicted_step *steps,
                                                              weft_error *error);
+
+/* weft_predict_print - the prediction as text: the whole, by phase, queue, axis; what takes longest, and whence that is known; memory
+ * from step to step. weft_predict_json - the plan as of weft_plan_json, and in its "prediction" all of it, step by step.
+ *
+ * is_whole  each exchange besides, with what of it is hidden
+ * returns   as weft_plan_predict; WEFT_IO where it cannot be written */
+WEFT_API WEFT_MUST_CHECK weft_status weft_predict_print(const weft_program *program,
+                                                        const weft_machine_model *model,
+                                                        const weft_predict_options *options,
+                                                        bool is_whole, FILE *file,
+                                                        weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_predict_json(const weft_program *program,
+                                                       const weft_machine_model *model,
+                                                       const weft_predict_options *options,
+                                                       FILE *file, weft_error *error);
 
 /* weft_plan_measure - how long each step that computes takes here, done as `rank` of the program would do it in a run.
  * Exchanges are left out. All ranks of `host` do so at once, each with its own memory and lanes.

@@ -1,0 +1,49 @@
+/* plan: --dry-run: the plan of a training step in place of the training. */
+#include "plan.h"
+
+#include <stdio.h>
+
+weft_status app_plan_check(const settings *s, weft_error *error)
+{
+    const bool is_plan = settings_flag(s, "dry-run");
+    if (settings_flag(s, "json") && !is_plan)
+        return weft_fail(error, WEFT_USAGE,
+                         "--json is a form of the plan; give --dry-run as well, or use "
+                         "--metrics FILE for a run's numbers");
+    if (settings_flag(s, "explain") && !is_plan)
+        return weft_fail(error, WEFT_USAGE, "--explain is about the plan; give --dry-run as well");
+    return app_predict_check(s, error);
+}
+
+static bool measures(const settings *s)
+{
+    return *settings_text(s, "calibrate") != '\0';
+}
+
+bool app_only_plans(const settings *s)
+{
+    return settings_flag(s, "dry-run") || measures(s);
+}
+
+static weft_status print(const settings *s, const weft_program *program, const app_pipe *pipe,
+                         weft_error *error)
+{
+    const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
+    if (settings_flag(s, "json")) return app_predict_json(s, program, pipe, error);
+    WEFT_TRY(is_whole ? weft_plan_print(program, stdout, error)
+                      : weft_plan_summary(program, stdout, error));
+    WEFT_TRY(app_predict(s, program, pipe, is_whole, error));
+    if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
+    return WEFT_OK;
+}
+
+weft_status app_plan(const settings *s, const weft_world *world, const weft_program *program,
+                     const app_pipe *pipe, weft_error *error)
+{
+    if (measures(s)) /* only now are ranks here: those that measure */
+        WEFT_TRY(app_calibrate_program(s, world, program, error));
+    if (!weft_world_is_root() || !settings_flag(s, "dry-run")) return WEFT_OK;
+    WEFT_TRY(print(s, program, pipe, error));
+    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
+    return WEFT_OK;
+}

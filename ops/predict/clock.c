@@ -1,0 +1,107 @@
+/* clock: how long each step of a plan takes on a machine. See clock.h. */
+#include "clock.h"
+
+#include "weft/collectives.h"
+
+#include <math.h>
+
+/* The level at which the members of the group that are farthest apart meet. */
+static int level_over(const weft_mesh *mesh, const weft_machine_model *model, int rank,
+                      uint32_t axes)
+{
+    int coordinates[WEFT_MAX_AXES], first, last;
+    const int n_axes = weft_mesh_n_axes(mesh);
+    weft_mesh_coordinates(mesh, rank, coordinates);
+    for (int a = 0; a < n_axes; a++)
+        if (axes >> a & 1) coordinates[a] = 0;
+    first = weft_mesh_rank(mesh, coordinates);
+    for (int a = 0; a < n_axes; a++)
+        if (axes >> a & 1) coordinates[a] = weft_mesh_axis_size(mesh, a) - 1;
+    last = weft_mesh_rank(mesh, coordinates);
+    return weft_level_of(model, first, last);
+}
+
+int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes)
+{
+    return level_over(clock->plan->mesh, clock->model, rank, axes);
+}
+
+static void look_up(const weft_clock *clock, const weft_workload *work, weft_known_work *known)
+{
+    const weft_load *load = weft_load_of(clock->model, clock->host_ranks);
+    /* More ranks than were measured at once share what these had. */
+    const bool is_full = load->ranks * load->lanes >= clock->model->cores;
+    known->seconds = weft_work_seconds(load, work, &known->source);
+    known->spread = weft_work_spread(load, work);
+    if (is_full && clock->host_ranks > load->ranks)
+        known->seconds = known->seconds * clock->host_ranks / load->ranks;
+}
+
+static weft_step_time work_time(weft_clock *clock, const weft_step *step, int rank)
+{
+    weft_workload work;
+    weft_step_workload(clock->plan, step, rank, &work);
+    const uint64_t id = work.id | 1;
+    size_t at = (size_t)id & (clock->n_known - 1);
+    while (clock->known[at].id != 0 && clock->known[at].id != id)
+        at = (at + 1) & (clock->n_known - 1);
+    weft_known_work *known = &clock->known[at];
+    if (known->id == 0) look_up(clock, &work, known);
+    known->id = id;
+    return (weft_step_time){known->seconds, known->spread, known->source};
+}
+
+weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int rank)
+{
+    weft_exchange exchange;
+    weft_step_time time = {0};
+    if (!weft_step_exchange(clock->plan, step, rank, &exchange))
+        return work_time(clock, step, rank);
+    const int level = weft_clock_level(clock, rank, exchange.axes);
+    time.seconds = weft_exchange_seconds(clock->model, level, &exchange, &time.source);
+    return time;
+}
+
+/* Where the model says nothing else all ranks are on one host. */
+static int ranks_of_host(const weft_mesh *mesh, const weft_machine_model *model, int asked)
+{
+    const int all = weft_mesh_n_ranks(mesh);
+    const int levels = model->n_levels > 1 ? model->levels[model->n_levels - 2].ranks : all;
+    const int ranks = asked > 0 ? asked : levels;
+    return ranks < all ? ranks : all;
+}
+
+weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *model, int host_ranks,
+                            int n_kinds, weft_arena *arena, weft_clock *clock, weft_error *error)
+{
+    *clock = (weft_clock){.plan = plan, .model = model, .n_known = 64};
+    clock->host_ranks = ranks_of_host(plan->mesh, model, host_ranks);
+    while (clock->n_known < 2 * ((size_t)plan->n_steps + 1) * (size_t)n_kinds)
+        clock->n_known *= 2;
+    clock->known = weft_arena_take(arena, clock->n_known * sizeof *clock->known);
+    return clock->known ? WEFT_OK : weft_fail_memory(error, clock->n_known * sizeof *clock->known);
+}
+
+void weft_clock_links(const weft_mesh *mesh, const weft_machine_model *model,
+                      char text[WEFT_LINKS_BYTES])
+{
+    weft_link_speed speeds[WEFT_MAX_AXES] = {{0}};
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (weft_mesh_axis_size(mesh, a) < 2) continue;
+        const weft_level *level = &model->levels[level_over(mesh, model, 0, 1u << a)];
+        speeds[a] = (weft_link_speed){level->bytes_per_second, level->latency_seconds, false};
+    }
+    weft_links_text(mesh, speeds, text, WEFT_LINKS_BYTES);
+}
+
+double weft_clock_work(const weft_mesh *mesh, const weft_machine_model *model,
+                       const weft_graph *graph)
+{
+    const weft_load *load = weft_load_of(model, ranks_of_host(mesh, model, 0));
+    double best = 0;
+    for (uint32_t v = 1; v < graph->n_tensors; v++) {
+        const weft_curve *rate = &load->flop_rate[graph->tensors[v].type.dtype];
+        if (rate->n > 0) best = fmax(best, rate->value[rate->n - 1]);
+    }
+    return best / WEFT_USUAL_LINK;
+}

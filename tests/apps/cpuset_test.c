@@ -1,5 +1,5 @@
-/* cpuset_test: the control group of a training gives it fewer cores while it runs: it goes on with what is left, its numbers
- * stay the same, and a program that is started there then has as many lanes as cores are left.
+/* cpuset_test: the control group of a training gives it fewer cores while it runs. It goes on with what is left, and its
+ * numbers stay the same. A program that is started there then has as many lanes as cores are left.
  */
 #include "training.h"
 

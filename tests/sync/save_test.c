@@ -52,6 +52,8 @@ weft_status __wrap_weft_frame_lay(const weft_frame *frame, const weft_manifest *
                                   const char *path, weft_error *error);
 void __wrap_weft_frame_drop(weft_frame *frame);
 weft_status __wrap_weft_directory_make(const char *path, weft_error *error);
+weft_status __wrap_weft_directory_anchor(const char *path, weft_error *error);
+weft_status __wrap_weft_directory_sync(const char *path, weft_error *error);
 weft_status __wrap_weft_directory_remove(const char *path, weft_error *error);
 int __wrap_weft_work_threads(const weft_mesh *mesh);
 
@@ -123,6 +125,18 @@ void __wrap_weft_frame_drop(weft_frame *frame)
 }
 
 weft_status __wrap_weft_directory_make(const char *path, weft_error *error)
+{
+    (void)path, (void)error;
+    return WEFT_OK;
+}
+
+weft_status __wrap_weft_directory_anchor(const char *path, weft_error *error)
+{
+    (void)path, (void)error;
+    return WEFT_OK;
+}
+
+weft_status __wrap_weft_directory_sync(const char *path, weft_error *error)
 {
     (void)path, (void)error;
     return WEFT_OK;

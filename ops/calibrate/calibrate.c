@@ -426,7 +426,9 @@ static weft_status calibrate(calibrating *c, const weft_world *world, weft_machi
     (*whole)->spread = probes_apart(c);
     tell_left(c);
     WEFT_TRY(check_noise(c, *whole));
-    return check_figures(c, *whole);
+    const bool is_whole =
+        !c->adds || c->options->base; /* others than the root may have nothing to add to */
+    return is_whole ? check_figures(c, *whole) : WEFT_OK;
 }
 
 weft_status weft_calibrate(const weft_world *world, const weft_calibrate_options *options,

@@ -32,7 +32,8 @@ bool weft_machine_model_differs(const weft_machine_model *model, bool runs_here,
 {
     const weft_machine *here = weft_machine_info();
     int n = 0;
-    if (text && room > 0) text[0] = '\0';
+    if (!text) room = 0;
+    if (room > 0) text[0] = '\0';
     if (!model || *model->library == '\0') return false;
     if (runs_here && strcmp(model->processor, here->processor) != 0)
         n = add(text, room, n, "machine %.60s has another processor (%.60s) than this one (%.60s)",

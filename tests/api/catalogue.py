@@ -34,7 +34,7 @@ BUFFER_SIZES = {
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_trace_begin.n_parts", "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
     "weft_dtype_get.index", "weft_dtype_put.index",
-    "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room",
+    "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room", "weft_machine_model_differs.room",
 }  # fmt: skip
 
 # A format is the caller's own text: one that asks for more than was handed over cannot be checked.

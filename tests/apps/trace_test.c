@@ -1,12 +1,15 @@
 /* trace_test: gpt train --trace N..M, on threads and on processes, and weft trace of it: every step, trip and exchange of every
  * rank is a slice, and no other. Wrong windows and runs are told in a sentence.
  *
- * trace_test --perfetto: Perfetto's own schema, of the Python package perfetto, reads the files; its trace_processor is asked as
+ * trace_test --kineto: the package HolisticTraceAnalysis reads what --kineto writes. trace_test --perfetto: Perfetto's own schema, of the Python package perfetto, reads the files; its trace_processor is asked as
  * well. It is skipped where one of the two is not there.
  */
+#include "io/faults.h"
 #include "perfetto_read.h"
 #include "text_folder.h"
 #include "weft/research/trace.h"
+
+#include <errno.h>
 
 enum { LAYERS = 20, RUNS = 2, LINE = 4096 };
 
@@ -146,6 +149,58 @@ static void test_processes_are_traced(void)
 {
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
     check_run(ON_TWO, "processes", "--layout batch:data --zero 3");
+}
+
+/* ---- in the form of Kineto --------------------------------------------------------------------- */
+
+/* A launch and a kernel for each step and each exchange of every rank. */
+static void test_kineto_has_every_step(void)
+{
+    counts c = {0};
+    char line[LINE];
+    snprintf(line, sizeof line, "--kineto %s/kineto", folder);
+    CHECK_EQ_INT(weft_trace_of("threads", line)->status, 0);
+    for (int rank = 0; rank < 2; rank++)
+        count_rank("threads", rank, &c);
+    snprintf(
+        line, sizeof line,
+        "cd %s/kineto && ls && cat rank_*.json | grep -c '\"cat\": \"kernel\"' && cat "
+        "rank_*.json | grep -c cudaLaunchKernel && cat rank_*.json | grep -c ncclKernel_ && cat "
+        "rank_*.json | grep -c '\"name\": \"ProfilerStep#'",
+        folder);
+    const command_result found = command_run_all(line);
+    snprintf(line, sizeof line, "rank_0.json\nrank_1.json\n%lld\n%lld\n%lld\n%lld\n",
+             c.step + c.exchange, c.step + c.exchange, c.exchange, c.run);
+    CHECK_TEXT(found.text, line);
+}
+
+static void test_kineto_cannot_be_written(void)
+{
+    char line[LINE];
+    snprintf(line, sizeof line, "--kineto %s/text.txt", folder);
+    const command_result *made = weft_trace_of("threads", line);
+    CHECK_EQ_INT(made->status, 2);
+    CHECK_TEXT(made->text, "/text.txt/rank_0.json: Not a directory");
+}
+
+static int ask_kineto(void)
+{
+    char line[LINE];
+    if (!text_folder_open("/tmp", "kineto")) return 1;
+    RUN(test_threads_are_traced);
+    RUN(test_kineto_has_every_step);
+    snprintf(line, sizeof line,
+             WEFT_TEST_KINETO_PYTHON " " WEFT_TEST_DATA "/apps/kineto_check.py %s/kineto 2>&1",
+             folder);
+    if (WEFT_TEST_KINETO_PYTHON[0] == '\0') {
+        weft_test_skip("no python3 with the package HolisticTraceAnalysis here (pip install "
+                       "holistictraceanalysis; CMake's WEFT_KINETO_PYTHON names another python3)");
+    } else {
+        const command_result result = command_run_all(line);
+        if (!CHECK_EQ_INT(result.status, 0)) fprintf(stderr, "%s\n", result.text);
+    }
+    text_folder_close();
+    return weft_test_report();
 }
 
 /* ---- what was predicted ------------------------------------------------------------------------- */
@@ -335,6 +390,22 @@ static void test_a_refused_ring_is_no_reason_to_stop(void)
     CHECK_TEXT(result->text, "Not a directory; this rank is not traced");
 }
 
+/* The disk is full when the first ring is to have its place there: the training goes on, and the other rank is traced. */
+static void test_a_full_disk_is_no_reason_to_stop(void)
+{
+    char line[LINE];
+    snprintf(line, sizeof line,
+             "LD_PRELOAD=" WEFT_TEST_FAULTS_LIBRARY " " FAULTS_VARIABLE
+             "='%u 1 %d %d 1 %s/full/trace' ",
+             1u << FAULT_TRUNCATE, (int)FAULT_FAIL, ENOSPC, folder);
+    const command_result *result =
+        train(line, "full", "--mesh data:2 --layout batch:data --trace 1..2");
+    CHECK_EQ_INT(result->status, 0);
+    CHECK_TEXT(result->text, "cannot keep a trace in ");
+    CHECK_TEXT(result->text, "No space left on device; this rank is not traced");
+    CHECK_TEXT(weft_trace_of("full", "")->text, "1 of 2 ranks have no trace\n");
+}
+
 static int ask_perfetto(void)
 {
     asks_perfetto = true;
@@ -353,8 +424,12 @@ static int ask_perfetto(void)
 int main(int n, char **arguments)
 {
     if (n > 1 && strcmp(arguments[1], "--perfetto") == 0) return ask_perfetto();
+    if (n > 1 && strcmp(arguments[1], "--kineto") == 0) return ask_kineto();
     if (!text_folder_open("/tmp", "traced")) return 1;
     RUN(test_threads_are_traced);
+    RUN(test_kineto_has_every_step);
+    RUN(test_kineto_cannot_be_written);
+    RUN(test_a_full_disk_is_no_reason_to_stop);
     RUN(test_processes_are_traced);
     RUN(test_what_was_predicted_is_beside_it);
     RUN(test_clocks_that_are_apart_are_compared);

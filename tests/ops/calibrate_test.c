@@ -94,6 +94,23 @@ static void check_known(const planned *p, const weft_machine_model *model)
     free(steps);
 }
 
+/* To the root's model; the other processes have none. What was there stays. */
+static void check_added(const weft_calibrate_options *options, const weft_machine_model *model)
+{
+    weft_error error = WEFT_NO_ERROR;
+    weft_machine_model *more = NULL;
+    weft_calibrate_options again = *options;
+    again.base = world.process == 0 ? model : NULL;
+    if (!CHECK_OK(weft_calibrate(&world, &again, &more, &error), error)) return;
+    if (world.process == 0) {
+        CHECK_EQ_INT(weft_machine_model_rates(more, NULL, 0),
+                     weft_machine_model_rates(model, NULL, 0));
+        for (int l = 0; l < model->n_loads; l++)
+            CHECK_EQ_INT(more->loads[l].n_samples, model->loads[l].n_samples);
+    }
+    weft_machine_model_destroy(&more);
+}
+
 static void test_a_calibrated_machine_knows_the_kernels_of_a_program(void)
 {
     planned p;
@@ -120,6 +137,7 @@ static void test_a_calibrated_machine_knows_the_kernels_of_a_program(void)
         CHECK_OK(weft_plan_predict(p.program, model, NULL, &prediction, &error), error);
         CHECK(prediction.seconds > 0 && prediction.seconds < 100);
         CHECK_EQ_INT(prediction.n_kinds, 2);
+        check_added(&options, model);
     }
     weft_machine_model_destroy(&model);
     close_planned(&p);

@@ -215,8 +215,8 @@ typedef struct weft_calibrate_options {
     double
         seconds; /* that it may take, about; 0: 60. It leaves out the least informative parts first */
     bool noisy; /* what something else on the machine has disturbed is taken all the same */
-    /* what the programs' kernels are added to, of what it has already the faster: nothing else is measured. NULL: all is measured.
-     * The root's decides */
+    /* what the programs' kernels are added to, of what it has already the faster: nothing else is measured; NULL: all is measured.
+     * Processes may lack it that the root has; their model is then not whole */
     const weft_machine_model *base;
     /* told what is measured next, and which part of the time is over; NULL: nobody */
     void (*progress)(void *context, const char *what, double part);

@@ -135,6 +135,8 @@ static const option options[] = {
     APP_SLOW_OPTION("Output"),
     {"calibrate", OPTION_TEXT, "", "FILE", "Output",
      "with the plan: measure this machine and the plan's own kernels, for --machine FILE"},
+    {"calibrate-seconds", OPTION_COUNT, "60", "N", "Output", "that --calibrate may take, about",
+     NULL, 1, 3600},
     {"noisy", OPTION_FLAG, "no", "", "Output",
      "with --calibrate: write it even where something else disturbed the measuring"},
     {"json", OPTION_FLAG, "no", "", "Output", "the plan as JSON"},
@@ -196,9 +198,11 @@ static weft_status print_plan(const gpt_setup *setup, weft_error *error)
 /* Only now are ranks here: those that measure. */
 static weft_status calibrate(const gpt_setup *setup, const weft_world *world, weft_error *error)
 {
-    const app_calibration calibration = {.path = settings_text(setup->settings, "calibrate"),
-                                         .program = setup->program,
-                                         .noisy = settings_flag(setup->settings, "noisy")};
+    const app_calibration calibration = {
+        .path = settings_text(setup->settings, "calibrate"),
+        .program = setup->program,
+        .seconds = (double)settings_count(setup->settings, "calibrate-seconds"),
+        .noisy = settings_flag(setup->settings, "noisy")};
     return *calibration.path ? app_calibrate(world, &calibration, error) : WEFT_OK;
 }
 

@@ -123,7 +123,7 @@ weft_status app_calibrate_program(const settings *s, const weft_world *world,
     const app_calibration calibration = {.path = settings_text(s, "calibrate"),
                                          .name = "",
                                          .program = program,
-                                         .seconds = (double)settings_count(s, "seconds"),
+                                         .seconds = (double)settings_count(s, "calibrate-seconds"),
                                          .noisy = settings_flag(s, "noisy")};
     return app_calibrate(world, &calibration, error);
 }

@@ -14,10 +14,14 @@
      group,                                                                                        \
      "in place of training: measure this machine and the program's own kernels, for --machine "    \
      "FILE; a FILE that is there gets the kernels added"},                                         \
-        {"seconds", OPTION_COUNT,                                                                  \
-         "60",      "N",                                                                           \
-         group,     "with --calibrate: that it may take, about",                                   \
-         NULL,      1,                                                                             \
+        {"calibrate-seconds",                                                                      \
+         OPTION_COUNT,                                                                             \
+         "60",                                                                                     \
+         "N",                                                                                      \
+         group,                                                                                    \
+         "that --calibrate may take, about",                                                       \
+         NULL,                                                                                     \
+         1,                                                                                        \
          3600},                                                                                    \
     {                                                                                              \
         "noisy", OPTION_FLAG, "no", "", group,                                                     \

@@ -82,6 +82,7 @@ MODELS = {
 MPI = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4, 6)], "gpt wide": [GPT_LAYOUTS[i] for i in (1, 4, 7)],
        "gpt scanned": [GPT_LAYOUTS[1]], "gpt long": [GPT_LAYOUTS[5]]}
 TEXT_BYTES = 200_000
+OWN_SECONDS = 8
 
 
 class Cell:
@@ -139,10 +140,8 @@ def calibrate(todo, options, folder):
 
 
 def measure_own(cell, folder):
-    """Its kernels into the file that knows them, where its program can measure them."""
-    if cell.command[0] == "gpt":
-        own = machine_file(cell, "own")
-        run(cell.words("--dry-run", "--noisy", "--calibrate", own), folder)
+    """Its kernels into the file that knows them."""
+    run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
 
 
 def train(cell, folder):
@@ -177,10 +176,8 @@ def make_data(folder):
 # ---- what came out -------------------------------------------------------------------------------------
 
 
-def predict(cell, results, folder, kind):
-    """From a file; where a program prints no plan, what its last run said."""
-    if cell.command[0] != "gpt":
-        return results[cell.key][-1]["predicted"] if kind == "own" else None
+def predict(cell, folder, kind):
+    """From a file, of the plan that the cell ran: the one that is made for the file that knows its kernels."""
     return seconds(PLANNED.search(run(cell.words("--dry-run", "--machine", machine_file(cell, kind)), folder)), 1)
 
 
@@ -272,8 +269,8 @@ def main():
         results = json.loads(known.read_text()) if known.exists() else {}
         for _ in range(options.rounds):
             measure_round(todo, results, options, folder)
-        table = [(cell, predict(cell, results, folder, "own"), min(ran["fastest"] for ran in results[cell.key]),
-                  predict(cell, results, folder, "general")) for cell in todo if cell.key in results]
+        table = [(cell, predict(cell, folder, "own"), min(ran["fastest"] for ran in results[cell.key]),
+                  predict(cell, folder, "general")) for cell in todo if cell.key in results]
     print_table(table)
     if options.svg:
         draw(table, options.svg)

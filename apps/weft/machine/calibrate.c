@@ -48,7 +48,7 @@ static void find_program(const char *name, char *path, size_t room)
 /* The program measures itself: it alone knows its plan. This process becomes it, under mpirun too. */
 static weft_status become(const settings *s, int n, char **command, weft_error *error)
 {
-    static char calibrate[] = "--calibrate", seconds[] = "--seconds", noisy[] = "--noisy";
+    static char calibrate[] = "--calibrate", seconds[] = "--calibrate-seconds", noisy[] = "--noisy";
     char path[4400], out[4096], time[24];
     char **all = calloc((size_t)n + 6, sizeof *all);
     if (!all) return weft_fail_memory(error, (size_t)n * sizeof *all);

@@ -37,28 +37,6 @@ static double now_s(void)
     return 1e-9 * (double)weft_sync_now();
 }
 
-double weft_calibrating_part(const calibrating *c)
-{
-    return fmin(1, (now_s() - c->begin) / c->budget);
-}
-
-void weft_calibrating_tell(const calibrating *c, const char *what)
-{
-    const double part = (c->pass + weft_calibrating_part(c)) / c->n_passes;
-    if (c->options->progress) c->options->progress(c->options->context, what, part);
-}
-
-/* What there is no time for. */
-void weft_calibrating_leave(calibrating *c, const char *what)
-{
-    int l = 0;
-    while (l < c->n_left && strcmp(c->left[l].what, what) != 0)
-        l++;
-    if (l == WEFT_CALIBRATE_LEFT) return;
-    if (l == c->n_left) c->left[c->n_left++].what = what;
-    c->left[l].n++;
-}
-
 static void tell_left(const calibrating *c)
 {
     for (int l = 0; l < c->n_left && c->options->left_out; l++)

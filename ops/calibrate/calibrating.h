@@ -27,7 +27,7 @@ typedef struct calibrating {
     } left[WEFT_CALIBRATE_LEFT]; /* [n_left] what there was no time for */
 } calibrating;
 
-/* calibrate.c: the part of this pass that is over; what is measured next; what there is no time for. */
+/* calibrating.c: the part of this pass that is over; what is measured next; what there is no time for. */
 double weft_calibrating_part(const calibrating *c);
 void weft_calibrating_tell(const calibrating *c, const char *what);
 void weft_calibrating_leave(calibrating *c, const char *what);

@@ -135,6 +135,6 @@ double weft_exchange_seconds(const weft_machine_model *model, int level,
                              const weft_exchange *exchange, weft_time_source *source);
 
 /* What an exchange of a kind takes of a rank's computing, of all work that was measured beside it the mean; else its level's. */
-double weft_exchange_cpu(const weft_machine_model *model, int level, weft_convert_kind kind);
+double weft_exchange_share(const weft_machine_model *model, int level, weft_convert_kind kind);
 
 #endif

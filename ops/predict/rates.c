@@ -155,7 +155,7 @@ double weft_exchange_seconds(const weft_machine_model *model, int level,
     return measured * linked / linked_seconds(&model->levels[level], &there);
 }
 
-double weft_exchange_cpu(const weft_machine_model *model, int level, weft_convert_kind kind)
+double weft_exchange_share(const weft_machine_model *model, int level, weft_convert_kind kind)
 {
     double sum = 0;
     int n = 0;

@@ -137,7 +137,8 @@ static void exchange(timeline *t, uint32_t s)
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
         const int level = weft_clock_level(&t->clock, clock->rank, axes);
-        const double cpu = weft_exchange_cpu(t->clock.model, level, t->plan->steps[s].convert.kind);
+        const double cpu =
+            weft_exchange_share(t->clock.model, level, t->plan->steps[s].convert.kind);
         if (c == 0) t->sums[s].queued += begin - clock->now;
         clock->flights[clock->n_flights++] =
             (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu,

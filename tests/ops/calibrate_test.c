@@ -106,7 +106,8 @@ static void check_added(const weft_calibrate_options *options, const weft_machin
         CHECK_EQ_INT(weft_machine_model_rates(more, NULL, 0),
                      weft_machine_model_rates(model, NULL, 0));
         for (int l = 0; l < model->n_loads; l++)
-            CHECK_EQ_INT(more->loads[l].n_samples, model->loads[l].n_samples);
+            CHECK(more->loads[l].n_samples >=
+                  model->loads[l].n_samples); /* kinds that had no time */
     }
     weft_machine_model_destroy(&more);
 }

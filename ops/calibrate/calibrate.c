@@ -25,8 +25,8 @@ enum {
     MOST_PASSES = 4,
     ROOM = 1 << 30
 };
-static const double SUBJECT_PART =
-    0.004; /* of the budget: what the rounds of one subject may take together */
+/* Of the budget: what the rounds of one subject may take together, and those of a kind of rank of the caller's program. */
+static const double SUBJECT_PART = 0.004, PROGRAM_PART = 0.1;
 static const double USUAL_BUDGET_S = 60; /* of all */
 static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
 static const double LOAD_S = 5;          /* what a load needs of a pass at least */
@@ -50,14 +50,14 @@ typedef weft_status (*taker)(calibrating *c, const weft_workload *work, double s
                              double spread);
 
 /* More rounds of what is short. */
-static weft_status time_program(calibrating *c, const weft_program *program, int rank,
+static weft_status time_program(calibrating *c, const weft_program *program, int rank, double part,
                                 double *seconds, double *spread)
 {
     double all = 0;
     WEFT_TRY(weft_plan_measure(program, rank, c->host, 1, seconds, spread, c->error));
     for (uint32_t s = 0; s < program->plan->n_steps; s++)
         all += seconds[s];
-    const double rounds = SUBJECT_PART * c->budget / fmax(all, 1e-6);
+    const double rounds = part * c->budget / fmax(all, 1e-6);
     const int n = rounds < LEAST_ROUNDS  ? LEAST_ROUNDS
                   : rounds > MOST_ROUNDS ? MOST_ROUNDS
                                          : (int)rounds;
@@ -65,13 +65,13 @@ static weft_status time_program(calibrating *c, const weft_program *program, int
 }
 
 static weft_status measure_program(calibrating *c, const weft_program *program, int rank,
-                                   taker take)
+                                   double part, taker take)
 {
     const weft_plan *plan = program->plan;
     double *seconds = calloc(2 * (size_t)plan->n_steps + 1, sizeof *seconds),
            *spread = seconds + plan->n_steps;
     if (!seconds) return weft_fail_memory(c->error, plan->n_steps * sizeof *seconds);
-    weft_status status = time_program(c, program, rank, seconds, spread);
+    weft_status status = time_program(c, program, rank, part, seconds, spread);
     for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
         weft_workload work;
         weft_step_workload(plan, &plan->steps[s], rank, &work);
@@ -105,7 +105,8 @@ static weft_status measure_subject(calibrating *c, const weft_subject *subject, 
     if (status == WEFT_OK)
         status = weft_compile(mesh, layout, WEFT_VALUES(subject->build(graph, subject)), NULL,
                               &program, c->error);
-    if (status == WEFT_OK && has_room(c, program)) status = measure_program(c, program, 0, take);
+    if (status == WEFT_OK && has_room(c, program))
+        status = measure_program(c, program, 0, SUBJECT_PART, take);
     (void)!weft_program_destroy(&program);
     weft_graph_destroy(&graph);
     weft_layout_destroy(&layout);
@@ -199,7 +200,7 @@ static weft_status measure_given(calibrating *c)
             if (!has_time) weft_calibrating_leave(c, "kinds of ranks of the program");
             if (has_time)
                 WEFT_TRY(measure_program(c, program, weft_class_rank(program->plan, &classes, k),
-                                         take_sample));
+                                         PROGRAM_PART, take_sample));
         }
     }
     return WEFT_OK;

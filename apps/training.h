@@ -36,8 +36,8 @@
          "adamw",                                                                                  \
          "NAME",                                                                                   \
          "Learning",                                                                               \
-         "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "     \
-         "lion, shampoo or muon"},                                                                 \
+         "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adamax, adafactor, "   \
+         "lamb, lion, shampoo or muon"},                                                           \
         {"rate", OPTION_REAL, rate, "X", "Learning", "highest learning rate"},                     \
         APP_RATE_OPTIONS("Learning", warmup, floor),                                               \
     {                                                                                              \

@@ -84,8 +84,8 @@ static const option options[] = {
      "stop after this step, the schedule unchanged; 0: at the end"},
     {"batch", OPTION_COUNT, "16", "N", "Training", "windows a step, over all ranks", NULL, 1},
     {"optimizer", OPTION_TEXT, "adamw", "NAME", "Training",
-     "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adafactor, lamb, "
-     "lion, shampoo or muon"},
+     "sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, adamax, adafactor, "
+     "lamb, lion, shampoo or muon"},
     {"groups", OPTION_TEXT, "", "GROUPS", "Training",
      "weights that go otherwise, by patterns of their names: *.bias:decay=0;bytes:rate=0.3, and "
      "optimizer=NAME; the first that matches counts"},

@@ -9,7 +9,7 @@
 #include "weft/ops.h"
 
 /* 1 - beta^t, as -expm1 cannot be had in a graph: in f64 the digits lost do not matter. */
-static weft_value bias_of(const weft_update *u, double beta)
+weft_value weft_bias_of(const weft_update *u, double beta)
 {
     return weft_shift(weft_neg(weft_exp(weft_scale(u->run, log(beta)))), 1.0);
 }
@@ -23,8 +23,8 @@ weft_value weft_adam_move(const weft_update *u, weft_value variable, weft_value 
     weft_value m = weft_running_mean(first, gradient, beta1);
     weft_value v = weft_running_mean(second, weft_square(gradient), beta2);
     weft_value root =
-        weft_mul(weft_sqrt(v), weft_scalar_for(weft_rsqrt(bias_of(u, beta2)), variable));
-    weft_value pace = weft_scalar_for(weft_div(rate, bias_of(u, beta1)), variable);
+        weft_mul(weft_sqrt(v), weft_scalar_for(weft_rsqrt(weft_bias_of(u, beta2)), variable));
+    weft_value pace = weft_scalar_for(weft_div(rate, weft_bias_of(u, beta1)), variable);
     weft_value move = weft_mul(weft_div(m, weft_shift(root, u->options.epsilon)), pace);
     tokens[0] = weft_assign(first, m);
     tokens[1] = weft_assign(second, v);

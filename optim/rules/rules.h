@@ -29,7 +29,9 @@ weft_value weft_at_least(weft_value x, double low);
 weft_value weft_norm_of(weft_value x, weft_shape each);
 weft_value weft_rms_of(weft_value x, weft_shape each);
 
-/* adam.c: both moments, whose slots and first two tokens it makes; returns rate mean / (sqrt(squares) + epsilon), corrected. */
+/* adam.c: 1 - beta^t: what part of a running mean that began at 0 is there after t updates. */
+weft_value weft_bias_of(const weft_update *u, double beta);
+/* Both moments, whose slots and first two tokens it makes; returns rate mean / (sqrt(squares) + epsilon), corrected. */
 weft_value weft_adam_move(const weft_update *u, weft_value variable, weft_value gradient,
                           weft_value rate, weft_value *tokens);
 

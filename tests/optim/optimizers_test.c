@@ -29,10 +29,9 @@ static void test_each_rule_has_its_slots(void)
     static const struct {
         const char *name;
         int n_slots;
-    } rules[] = {{"sgd", 0},       {"momentum", 2}, {"nesterov", 2}, {"adagrad", 2},
-                 {"adadelta", 4},  {"rmsprop", 2},  {"adam", 4},     {"adamw", 4},
-                 {"adafactor", 3}, {"lamb", 4},     {"lion", 2},     {"shampoo", 8},
-                 {"muon", 3}};
+    } rules[] = {{"sgd", 0},     {"momentum", 2}, {"nesterov", 2}, {"adagrad", 2}, {"adadelta", 4},
+                 {"rmsprop", 2}, {"adam", 4},     {"adamw", 4},    {"adamax", 4},  {"adafactor", 3},
+                 {"lamb", 4},    {"lion", 2},     {"shampoo", 8},  {"muon", 3}};
     CHECK_EQ_INT(weft_n_optimizers, sizeof rules / sizeof rules[0]);
     for (int i = 0; i < weft_n_optimizers; i++) {
         weft_graph *g = weft_graph_create(1);

@@ -92,6 +92,16 @@ static void plain_adam(plain *v, const double *g)
         move(v, i, adam_step(v, i, g[i]));
 }
 
+static void plain_adamax(plain *v, const double *g)
+{
+    const double b1 = v->o->beta1;
+    for (int i = 0; i < v->count; i++) {
+        v->a[i] = b1 * v->a[i] + (1 - b1) * g[i];
+        v->b[i] = fmax(v->o->beta2 * v->b[i], fabs(g[i]) + v->o->epsilon);
+        move(v, i, v->a[i] / (1 - pow(b1, v->t)) / v->b[i]);
+    }
+}
+
 static double norm_of(const double *x, int count)
 {
     double sum = 0.0;
@@ -184,6 +194,7 @@ static const struct {
      plain_adam,
      {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01},
      1},
+    {"adamax", plain_adamax, {.rate = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}, 1},
     {"lamb",
      plain_lamb,
      {.rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .weight_decay = 0.01},

@@ -100,17 +100,12 @@ static double transformer_element(int input, int64_t i, int step)
 static const model mlp = {"mlp.txt", build_mlp, mlp_element};
 static const model transformer = {"transformer.txt", build_transformer, transformer_element};
 static const job jobs[] = {
-    {&mlp, "sgd", 0.1, 0.0},
-    {&mlp, "momentum", 0.05, 0.0},
-    {&mlp, "adam", 0.01, 0.0},
-    {&mlp, "adamw", 0.01, 0.0},
-    {&mlp, "nesterov", 0.05, 0.0},
-    {&mlp, "adagrad", 0.01, 0.0},
-    {&mlp, "adadelta", 1.0, 0.0},
-    {&mlp, "rmsprop", 0.01, 0.0},
-    {&mlp, "adafactor", 0.01, 0.0},
-    {&transformer, "sgd", 0.1, 0.0},
-    {&transformer, "adamw", 0.01, 0.5},
+    {&mlp, "sgd", 0.1, 0.0},         {&mlp, "momentum", 0.05, 0.0},
+    {&mlp, "adam", 0.01, 0.0},       {&mlp, "adamw", 0.01, 0.0},
+    {&mlp, "nesterov", 0.05, 0.0},   {&mlp, "adagrad", 0.01, 0.0},
+    {&mlp, "adadelta", 1.0, 0.0},    {&mlp, "rmsprop", 0.01, 0.0},
+    {&mlp, "adafactor", 0.01, 0.0},  {&mlp, "adamax", 0.01, 0.0},
+    {&transformer, "sgd", 0.1, 0.0}, {&transformer, "adamw", 0.01, 0.5},
 };
 enum { N_JOBS = sizeof jobs / sizeof jobs[0] };
 

@@ -29,6 +29,7 @@ RATES = {
     "adadelta": 1.0,
     "rmsprop": 0.01,
     "adafactor": 0.01,
+    "adamax": 0.01,
 }
 
 
@@ -139,6 +140,8 @@ def make_optimizer(name, variables):
         return torch.optim.Adadelta(variables, lr=rate, rho=0.9, eps=1e-6)
     if name == "rmsprop":
         return torch.optim.RMSprop(variables, lr=rate, alpha=0.99, eps=1e-8)
+    if name == "adamax":
+        return torch.optim.Adamax(variables, lr=rate, betas=(0.9, 0.999), eps=1e-8)
     if name == "adafactor":
         return torch.optim.Adafactor(variables, lr=rate)
     if name == "adam":

@@ -91,6 +91,7 @@ typedef struct weft_optimizer_options {
  *     rmsprop    1e-2   beta2 0.99, epsilon 1e-8                          1; with momentum 2
  *     adam       1e-3   beta1 0.9, beta2 0.999, epsilon 1e-8              2
  *     adamw      1e-3   the same, weight_decay 0.01                       2
+ *     adamax     2e-3   as adam                                           2
  *     adafactor  1e-2   beta2_decay -0.8, epsilon the dtype's precision,  a row and a column of a matrix (the last
  *                       scale_floor 1e-3, step_limit 1                    two dims); else 1
  *     lamb       1e-3   as adamw, epsilon 1e-6                            2
@@ -111,6 +112,7 @@ WEFT_API weft_value weft_adadelta(weft_value loss, const weft_optimizer_options 
 WEFT_API weft_value weft_rmsprop(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adam(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adamw(weft_value loss, const weft_optimizer_options *options);
+WEFT_API weft_value weft_adamax(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_adafactor(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_lamb(weft_value loss, const weft_optimizer_options *options);
 WEFT_API weft_value weft_lion(weft_value loss, const weft_optimizer_options *options);

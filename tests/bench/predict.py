@@ -148,6 +148,7 @@ def train(cell, folder):
     """The fastest step, the median, and what was predicted of it."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         text = run(cell.words("--steps", 20, "--save-after", "0s", "--run", place, "--machine", machine_file(cell, "own")), folder)
+    text = " ".join(text.split())  # lines are wrapped
     ran = RAN.search(text)
     if not ran:
         raise SystemExit(f"predict.py: no comparison in: {text[-400:]}")

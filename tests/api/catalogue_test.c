@@ -78,6 +78,7 @@ typedef struct fixture {
     double numbers[24];
     /* room for whatever a call writes */
     _Alignas(64) char buffer[4096];
+    weft_predicted_step predicted[128];
     weft_box_copy box; /* of nothing */
     void *made;
     /* what came of the call */

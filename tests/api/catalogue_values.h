@@ -337,7 +337,7 @@ STRUCT(weft_planned_candidate, weft_planned_candidate_ptr,
        (weft_planned_candidate *)(void *)f->buffer)
 STRUCT(weft_planned_cost, weft_planned_cost_ptr, (weft_planned_cost *)(void *)f->buffer)
 STRUCT(weft_prediction, weft_prediction_ptr, (weft_prediction *)(void *)f->buffer)
-STRUCT(weft_predicted_step, weft_predicted_step_ptr, (weft_predicted_step *)(void *)f->buffer)
+STRUCT(weft_predicted_step, weft_predicted_step_ptr, f->predicted)
 STRUCT(weft_machine_rate, weft_machine_rate_ptr, (weft_machine_rate *)(void *)f->buffer)
 STRUCT(weft_planned_pricing, weft_planned_pricing_ptr, (weft_planned_pricing *)(void *)f->buffer)
 

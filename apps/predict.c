@@ -13,18 +13,6 @@
 
 enum { DRAWS = 200 };
 
-/* "12.3 ms" */
-static const char *time_text(double seconds, char text[24])
-{
-    if (seconds >= 1)
-        snprintf(text, 24, "%.3g s", seconds);
-    else if (seconds >= 1e-3)
-        snprintf(text, 24, "%.3g ms", 1e3 * seconds);
-    else
-        snprintf(text, 24, "%.3g us", 1e6 * seconds);
-    return text;
-}
-
 /* A nominal machine has no kernels of its own: nothing is missing there. */
 static weft_status print_notes(const settings *s, const weft_program *program,
                                const weft_machine_model *model, weft_error *error)
@@ -172,7 +160,7 @@ static int ascending(const void *a, const void *b)
 void app_comparison_end(app_comparison *comparison)
 {
     enum { COUNTED = APP_COMPARED - 1 };
-    char predicted[24], middle[24], fastest[24];
+    char predicted[WEFT_TIME_TEXT], middle[WEFT_TIME_TEXT], fastest[WEFT_TIME_TEXT];
     if (comparison->predicted <= 0 || comparison->n == APP_COMPARED) return;
     comparison->measured[comparison->n++] = app_seconds() - comparison->since;
     if (comparison->n < APP_COMPARED) return;
@@ -181,9 +169,9 @@ void app_comparison_end(app_comparison *comparison)
     snprintf(comparison->told, sizeof comparison->told,
              "on machine %s a step was predicted to take %s; of steps 2 to %d the fastest took %s, "
              "%.2f times that, and the median is %s",
-             comparison->machine, time_text(comparison->predicted, predicted), APP_COMPARED,
-             time_text(comparison->measured[1], fastest),
-             comparison->measured[1] / comparison->predicted, time_text(median, middle));
+             comparison->machine, weft_time_text(comparison->predicted, predicted), APP_COMPARED,
+             weft_time_text(comparison->measured[1], fastest),
+             comparison->measured[1] / comparison->predicted, weft_time_text(median, middle));
 }
 
 bool app_comparison_tell(app_comparison *comparison, char *text, size_t room)

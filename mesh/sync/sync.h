@@ -105,6 +105,11 @@ void weft_waiter_end(weft_waiter *waiter);
 void weft_sync_relax(void);
 void weft_sync_yield(void);
 int64_t weft_sync_now(void);
+/* The same in seconds. */
+static inline double weft_sync_seconds(void)
+{
+    return 1e-9 * (double)weft_sync_now();
+}
 
 /* A number that threads sleep on until it changes; zero at first. */
 typedef struct weft_word {

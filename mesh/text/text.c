@@ -64,3 +64,16 @@ int weft_number_read(const char *text, double *number)
     if (number != NULL && end > text) *number = read;
     return (int)(end - text);
 }
+
+const char *weft_time_text(double seconds, char *text)
+{
+    static const struct {
+        double least, in_seconds;
+        const char *unit;
+    } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {0, 1e6, "us"}};
+    int u = 0;
+    while (u < 2 && seconds < units[u].least)
+        u++;
+    weft_text_format(text, WEFT_TIME_TEXT, "%.3g %s", seconds * units[u].in_seconds, units[u].unit);
+    return text;
+}

@@ -66,9 +66,9 @@ static void work_alone(void *argument, int number)
     const int at = number - weft_mesh_first_local(f->mesh);
     f->seconds[at] = INFINITY;
     for (int k = 0; k < 4; k++) {
-        const double begin = weft_flown_now();
+        const double begin = weft_sync_seconds();
         work(f, number);
-        const double took = weft_flown_now() - begin;
+        const double took = weft_sync_seconds() - begin;
         if (k > 0 && took > 0) f->seconds[at] = fmin(f->seconds[at], took);
     }
 }
@@ -156,9 +156,9 @@ static weft_status with_program(weft_flown *f, int which, int level, int n_kinds
 /* The first of all comes later. It computes meanwhile, as a slow rank does. */
 static void come_late(weft_flown *f, int rank)
 {
-    const double until = weft_flown_now() + LATE_S;
+    const double until = weft_sync_seconds() + LATE_S;
     (void)f;
-    while (rank == 0 && weft_flown_now() < until) {
+    while (rank == 0 && weft_sync_seconds() < until) {
     }
 }
 

@@ -32,11 +32,6 @@ static const double LOADS_PART = 0.75;   /* of the budget; the rest is for excha
 static const double LOAD_S = 5;          /* what a load needs of a pass at least */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
 
-static double now_s(void)
-{
-    return 1e-9 * (double)weft_sync_now();
-}
-
 static void tell_left(const calibrating *c)
 {
     for (int l = 0; l < c->n_left && c->options->left_out; l++)
@@ -373,7 +368,7 @@ static weft_status measure_pass(calibrating *c, const weft_world *world)
 static weft_status calibrate_pass(calibrating *c, const weft_world *world,
                                   weft_machine_model *whole)
 {
-    c->begin = now_s();
+    c->begin = weft_sync_seconds();
     weft_status status = open_model(c, &c->model);
     if (status == WEFT_OK) status = measure_pass(c, world);
     if (status == WEFT_OK) status = weft_machine_model_merge(whole, c->model, c->error);

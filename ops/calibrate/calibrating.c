@@ -5,14 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-static double now_s(void)
-{
-    return 1e-9 * (double)weft_sync_now();
-}
-
 double weft_calibrating_part(const calibrating *c)
 {
-    return fmin(1, (now_s() - c->begin) / c->budget);
+    return fmin(1, (weft_sync_seconds() - c->begin) / c->budget);
 }
 
 void weft_calibrating_tell(const calibrating *c, const char *what)

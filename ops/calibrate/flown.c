@@ -9,11 +9,6 @@
 enum { TRIES = 5, MOST_ROUNDS = 200, ROOM = 1 << 29 };
 static const double LONG_ENOUGH_S = 2e-3;
 
-double weft_flown_now(void)
-{
-    return 1e-9 * (double)weft_sync_now();
-}
-
 /* ---- a rank ------------------------------------------------------------------------------------------ */
 
 static int64_t bytes_of(const weft_flown *f, const weft_spec *spec, int rank)
@@ -32,14 +27,14 @@ typedef struct piece {
 static weft_status fly(weft_flown *f, int rank, const piece *p, int64_t *arrived, double *arrive,
                        weft_error *error)
 {
-    const double begin = weft_flown_now();
+    const double begin = weft_sync_seconds();
     *arrived = 0;
     weft_flight_stamp(p->flight, arrived);
     if (f->before) f->before(f, rank);
     WEFT_TRY(weft_flight_start(p->flight, p->from, p->to, p->scratch, error));
     if (f->meanwhile) f->meanwhile(f, rank);
     WEFT_TRY(weft_flight_finish(p->flight, error));
-    *arrive = *arrived > 0 ? 1e-9 * (double)*arrived - begin : weft_flown_now() - begin;
+    *arrive = *arrived > 0 ? 1e-9 * (double)*arrived - begin : weft_sync_seconds() - begin;
     return WEFT_OK;
 }
 
@@ -48,12 +43,12 @@ static weft_status fly_all(weft_flown *f, int rank, const piece *p, int rounds, 
     double *seconds = &f->seconds[rank - weft_mesh_first_local(f->mesh)], arrive = 0, sum = 0;
     double *least = &f->arrive[rank - weft_mesh_first_local(f->mesh)];
     int64_t arrived;
-    const double begin = weft_flown_now();
+    const double begin = weft_sync_seconds();
     for (int i = 0; i < rounds; i++) {
         WEFT_TRY(fly(f, rank, p, &arrived, &arrive, error));
         sum += arrive / rounds;
     }
-    const double took = (weft_flown_now() - begin) / rounds;
+    const double took = (weft_sync_seconds() - begin) / rounds;
     if (took > 0) *seconds = fmin(*seconds, took); /* a clock may be set back */
     if (sum > 0) *least = fmin(*least, sum);
     return WEFT_OK;

@@ -7,18 +7,6 @@
 
 enum { COLUMNS = 60 /* of the picture of memory */ };
 
-/* "12.3 ms" */
-static const char *time_text(double seconds, char text[24])
-{
-    if (seconds >= 1)
-        snprintf(text, 24, "%.3g s", seconds);
-    else if (seconds >= 1e-3)
-        snprintf(text, 24, "%.3g ms", 1e3 * seconds);
-    else
-        snprintf(text, 24, "%.3g us", 1e6 * seconds);
-    return text;
-}
-
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -28,29 +16,30 @@ static double percent(double part, double whole)
 
 static void print_whole(const weft_foretold *told, FILE *file)
 {
-    char step[24], work[24], exchange[24], exposed[24], late[24];
+    char step[WEFT_TIME_TEXT], work[WEFT_TIME_TEXT], exchange[WEFT_TIME_TEXT],
+        exposed[WEFT_TIME_TEXT], late[WEFT_TIME_TEXT];
     const weft_prediction *p = &told->whole;
     fprintf(file, "\ntime on %s (%s): %s a step\n", weft_machine_model_name(told->model),
-            weft_machine_model_processor(told->model), time_text(p->seconds, step));
+            weft_machine_model_processor(told->model), weft_time_text(p->seconds, step));
     if (p->slow_seconds > p->seconds)
         fprintf(file, "  half of the steps take no longer than %s, 95 of 100 no longer than %s\n",
-                time_text(p->median_seconds, work), time_text(p->slow_seconds, exchange));
+                weft_time_text(p->median_seconds, work), weft_time_text(p->slow_seconds, exchange));
     fprintf(file,
             "  computing %s, exchanges %s, which make the step %s longer; waiting for late ranks "
             "is %s of that\n",
-            time_text(p->work_seconds, work), time_text(p->exchange_seconds, exchange),
-            time_text(p->exposed_seconds, exposed), time_text(p->late_seconds, late));
+            weft_time_text(p->work_seconds, work), weft_time_text(p->exchange_seconds, exchange),
+            weft_time_text(p->exposed_seconds, exposed), weft_time_text(p->late_seconds, late));
     if (p->bubble_seconds > 0)
         fprintf(file, "  bubbles of the pipeline %s, %.1f %% of the step\n",
-                time_text(p->bubble_seconds, work), percent(p->bubble_seconds, p->seconds));
+                weft_time_text(p->bubble_seconds, work), percent(p->bubble_seconds, p->seconds));
 }
 
 static void print_phases(const weft_prediction *p, FILE *file)
 {
-    char text[24];
+    char text[WEFT_TIME_TEXT];
     for (int phase = 0; phase < WEFT_PHASES; phase++)
         fprintf(file, "%s%s %s", phase == 0 ? "  " : ", ", weft_phase_name((weft_phase)phase),
-                time_text(p->phase_seconds[phase], text));
+                weft_time_text(p->phase_seconds[phase], text));
     fputc('\n', file);
 }
 
@@ -73,10 +62,11 @@ static weft_status print_pricings(const weft_foretold *told, FILE *file, weft_er
     fprintf(file, "  planned for %s, by", weft_plan_machine(told->program));
     for (int i = 0; i < n; i++) {
         weft_planned_pricing pricing;
-        char text[24];
+        char text[WEFT_TIME_TEXT];
         WEFT_TRY(weft_plan_pricing_at(told->program, i, &pricing, error));
-        fprintf(file, "%s %s: %s%s%s", i ? "," : "", pricing.name, time_text(pricing.seconds, text),
-                pricing.is_taken ? " (taken)" : "", pricing.is_allowed ? "" : " (too much memory)");
+        fprintf(file, "%s %s: %s%s%s", i ? "," : "", pricing.name,
+                weft_time_text(pricing.seconds, text), pricing.is_taken ? " (taken)" : "",
+                pricing.is_allowed ? "" : " (too much memory)");
     }
     fputc('\n', file);
     return WEFT_OK;
@@ -91,12 +81,12 @@ static weft_status print_queues(const weft_foretold *told, FILE *file, weft_erro
     for (int q = 0; q < told->whole.n_queues; q++) {
         const weft_predicted_queue *queue = &told->whole.queues[q];
         weft_planned_queue planned;
-        char name[100], busy[24], waiting[24], exposed[24];
+        char name[100], busy[WEFT_TIME_TEXT], waiting[WEFT_TIME_TEXT], exposed[WEFT_TIME_TEXT];
         WEFT_TRY(weft_plan_queue_at(told->program, q, 0, &planned, error));
         weft_report_queue(told->program, planned.axes, name, sizeof name);
-        fprintf(file, "  %-16s %9s %9s %9s\n", name, time_text(queue->busy_seconds, busy),
-                time_text(queue->waiting_seconds, waiting),
-                time_text(queue->exposed_seconds, exposed));
+        fprintf(file, "  %-16s %9s %9s %9s\n", name, weft_time_text(queue->busy_seconds, busy),
+                weft_time_text(queue->waiting_seconds, waiting),
+                weft_time_text(queue->exposed_seconds, exposed));
     }
     return WEFT_OK;
 }
@@ -108,10 +98,10 @@ static void print_axes(const weft_foretold *told, FILE *file)
     fputs("\nexchanges along each axis (bytes of rank 0, time, part that is hidden)\n", file);
     for (int a = 0; a < told->whole.n_axes; a++) {
         const weft_predicted_axis *axis = &told->whole.axes[a];
-        char text[24];
+        char text[WEFT_TIME_TEXT];
         if (axis->seconds <= 0) continue;
         fprintf(file, "  %-16s %12.0f %9s %5.1f %%\n", weft_mesh_axis_name(mesh, a), axis->bytes,
-                time_text(axis->seconds, text),
+                weft_time_text(axis->seconds, text),
                 100 * weft_predicted_hidden(axis->seconds, axis->exposed_seconds));
     }
 }
@@ -124,14 +114,14 @@ static weft_status print_exchanges(const weft_foretold *told, FILE *file, weft_e
     for (int s = 0; s < told->n_steps; s++) {
         const weft_predicted_step *step = &told->steps[s];
         weft_step_line line;
-        char seconds[24], late[24];
+        char seconds[WEFT_TIME_TEXT], late[WEFT_TIME_TEXT];
         WEFT_TRY(weft_report_step(told->program, s, &line, error));
         if (!weft_report_exchanges(&line.s)) continue;
         const double exposed = step->exposed_seconds - step->late_seconds;
         fprintf(file, "  %5d %9s %5.1f %% %9s  %s over %s, %s\n", s,
-                time_text(step->total_seconds, seconds),
+                weft_time_text(step->total_seconds, seconds),
                 100 * weft_predicted_hidden(step->total_seconds, exposed),
-                time_text(step->late_seconds, late), weft_convert_name(line.s.collective),
+                weft_time_text(step->late_seconds, late), weft_convert_name(line.s.collective),
                 line.axes, line.place);
     }
     return WEFT_OK;
@@ -145,8 +135,8 @@ static void print_costliest(const weft_foretold *told, FILE *file)
     fputs("\nwhat takes longest (time, part, how often, whence it is known)\n", file);
     for (int i = 0; i < told->n_costly && i < WEFT_COSTLIEST; i++) {
         const weft_costly *costly = &told->costly[i];
-        char text[24];
-        fprintf(file, "  %9s %5.1f %% %7.0f  %-8s  %s\n", time_text(costly->seconds, text),
+        char text[WEFT_TIME_TEXT];
+        fprintf(file, "  %9s %5.1f %% %7.0f  %-8s  %s\n", weft_time_text(costly->seconds, text),
                 percent(costly->seconds, all), costly->times, weft_time_source_name(costly->source),
                 costly->place);
     }

@@ -22,11 +22,6 @@ typedef struct solo {
     double *seconds; /* [n_steps][rounds] */
 } solo;
 
-static double now_s(void)
-{
-    return 1e-9 * (double)weft_sync_now();
-}
-
 static bool computes(const weft_step *step)
 {
     const bool exchanges = step->kind == WEFT_STEP_CONVERT && step->convert.axes != 0;
@@ -113,11 +108,11 @@ static double time_step(solo *s, uint32_t step)
 {
     weft_rank *rank = &s->rank;
     weft_error refused = WEFT_NO_ERROR;
-    const double begin = now_s();
+    const double begin = weft_sync_seconds();
     (void)rank->steps[step].run(rank, &rank->steps[step], &refused);
     weft_await(NULL, rank->device, rank->stream, rank->device->record(rank->stream, WEFT_COMPUTE),
                NULL, NULL);
-    const double seconds = now_s() - begin;
+    const double seconds = weft_sync_seconds() - begin;
     weft_error_clear(&rank->error);
     return seconds;
 }

@@ -27,13 +27,7 @@ static weft_machine_model *restless(const char *spread, const char *kernels)
 static void test_queues_are_busy_and_wait(void)
 {
     planned p;
-    open_planned(&p, "data:2", "batch:data");
-    const weft_value small = product(&p, "x", "y", 8, 10, 6);
-    const weft_value large =
-        weft_einsum(WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"out", 1000})),
-                    input(&p, "u", WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"k", 400}))),
-                    input(&p, "v", WEFT_DIMS(((weft_dim){"k", 400}), ((weft_dim){"out", 1000}))));
-    plan(&p, WEFT_VALUES(small, large));
+    plan_beside(&p);
     const weft_prediction t = predict(&p, plain_machine("0.25"), NULL);
     CHECK_EQ_INT(t.n_queues, 2);
     CHECK_CLOSE(t.queues[0].busy_seconds, 480e-9 + 0.2 + 60e-6, 1e-9);

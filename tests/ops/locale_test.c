@@ -159,6 +159,22 @@ static void test_numbers_are_read_with_a_point(void)
         }
 }
 
+static void test_times_are_written_with_a_point(void)
+{
+    static const struct {
+        double seconds;
+        const char *text;
+    } rows[] = {
+        {1.5, "1.5 s"}, {0.0123, "12.3 ms"}, {4.5e-6, "4.5 us"}, {0, "0 us"}, {-2, "-2e+06 us"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[WEFT_TIME_TEXT];
+        comma_set(true);
+        const char *told = weft_time_text(rows[i].seconds, text);
+        comma_set(false);
+        CHECK(told == text && strcmp(text, rows[i].text) == 0);
+    }
+}
+
 /* The program's own locale is as it was, whatever was called. */
 static void test_the_programs_locale_stays(void)
 {
@@ -180,6 +196,7 @@ int main(void)
     if (!comma_open())
         weft_test_skip("localedef cannot make " COMMA " here (Debian: locales)");
     else if (CHECK_OK(weft_oracle_open(&oracle, meshes, 2, &error), error)) {
+        RUN(test_times_are_written_with_a_point);
         RUN(test_numbers_are_read_with_a_point);
         RUN(test_the_programs_locale_stays);
         RUN(test_all_that_is_written_is_the_same);

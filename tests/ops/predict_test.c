@@ -42,13 +42,7 @@ static void test_work_beside_an_exchange(void)
     } cases[] = {{"0", 0}, {"0.25", 60e-6}, {"1", 240e-6}};
     for (int c = 0; c < 3; c++) {
         planned p;
-        open_planned(&p, "data:2", "batch:data");
-        const weft_value small = product(&p, "x", "y", 8, 10, 6);
-        const weft_value large = weft_einsum(
-            WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"out", 1000})),
-            input(&p, "u", WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"k", 400}))),
-            input(&p, "v", WEFT_DIMS(((weft_dim){"k", 400}), ((weft_dim){"out", 1000}))));
-        plan(&p, WEFT_VALUES(small, large));
+        plan_beside(&p);
         const weft_prediction t = predict(&p, plain_machine(cases[c].cpu), NULL);
         CHECK_CLOSE(t.work_seconds, 480e-9 + 0.2, 1e-12);
         CHECK_CLOSE(t.seconds, 480e-9 + 0.2 + cases[c].longer, 1e-9);
@@ -67,13 +61,7 @@ static void test_work_beside_an_exchange_as_it_was_measured(void)
         "{\"work\": \"loop\", \"by\": \"all_gather\", \"level\": \"near\", \"cpu\": 0, "
         "\"exchange_factor\": 1}";
     planned p;
-    open_planned(&p, "data:2", "batch:data");
-    const weft_value small = product(&p, "x", "y", 8, 10, 6);
-    const weft_value large =
-        weft_einsum(WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"out", 1000})),
-                    input(&p, "u", WEFT_DIMS(((weft_dim){"batch", 500}), ((weft_dim){"k", 400}))),
-                    input(&p, "v", WEFT_DIMS(((weft_dim){"k", 400}), ((weft_dim){"out", 1000}))));
-    plan(&p, WEFT_VALUES(small, large));
+    plan_beside(&p);
     const weft_prediction t = predict(&p, machine("", "0", "1", "", slows), NULL);
     CHECK_CLOSE(t.seconds, 480e-9 + 0.2 + 120e-6, 1e-9);
     CHECK_CLOSE(t.exposed_seconds, 120e-6, 1e-9);

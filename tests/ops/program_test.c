@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "ops/planned.h"
 #include "test.h"
 
 static weft_world world;
@@ -272,15 +273,8 @@ static void test_a_buffer_of_another_dtype_is_refused(void)
 /* ---- plans: no ranks, so on one process only --------------------------------------------------
  */
 
-typedef struct planned {
-    weft_mesh *mesh;
-    weft_layout *layout;
-    weft_graph *graph;
-    weft_program *program;
-} planned;
-
-static weft_status plan(planned *p, const char *mesh, const char *layout, bool strict,
-                        weft_error *error)
+static weft_status plan_relu(planned *p, const char *mesh, const char *layout, bool strict,
+                             weft_error *error)
 {
     *p = (planned){.layout = open_layout(layout), .graph = weft_graph_create(1)};
     const weft_dim wide = {"wide", 1 << 16}, tall = {"tall", 1 << 16}, few = {"few", 1 << 10};
@@ -292,21 +286,13 @@ static weft_status plan(planned *p, const char *mesh, const char *layout, bool s
     return weft_compile(p->mesh, p->layout, WEFT_VALUES(c), &options, &p->program, error);
 }
 
-static void end_plan(planned *p)
-{
-    weft_program_destroy(&p->program);
-    weft_graph_destroy(&p->graph);
-    weft_layout_destroy(&p->layout);
-    weft_mesh_destroy(&p->mesh);
-}
-
 static void test_plan_says_what_why_and_where(void)
 {
     planned p;
     weft_error error = {0};
     char *text = NULL, *json = NULL;
     size_t bytes = 0;
-    CHECK_OK(plan(&p, "data:64,model:8", "tall:data,wide:model", false, &error), error);
+    CHECK_OK(plan_relu(&p, "data:64,model:8", "tall:data,wide:model", false, &error), error);
     FILE *file = open_memstream(&text, &bytes);
     CHECK_OK(weft_plan_print(p.program, file, &error), error);
     fclose(file);
@@ -325,7 +311,7 @@ static void test_plan_says_what_why_and_where(void)
     CHECK_TEXT(error.message, "plan without ranks");
     free(text);
     free(json);
-    end_plan(&p);
+    close_planned(&p);
 }
 
 static void test_skipped_rule_is_said_and_strict_refuses(void)
@@ -334,16 +320,16 @@ static void test_skipped_rule_is_said_and_strict_refuses(void)
     weft_error error = {0};
     char *text = NULL;
     size_t bytes = 0;
-    CHECK_OK(plan(&p, "data:2", "tall:data,wide:data", false, &error), error);
+    CHECK_OK(plan_relu(&p, "data:2", "tall:data,wide:data", false, &error), error);
     FILE *file = open_memstream(&text, &bytes);
     CHECK_OK(weft_plan_print(p.program, file, &error), error);
     fclose(file);
     CHECK_TEXT(text, "rules skipped\na [tall:65536, wide:65536]: wide: data is taken by tall");
     free(text);
-    end_plan(&p);
-    CHECK_EQ_INT(plan(&p, "data:2", "tall:data,wide:data", true, &error), WEFT_USAGE);
+    close_planned(&p);
+    CHECK_EQ_INT(plan_relu(&p, "data:2", "tall:data,wide:data", true, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "wide: data is taken by tall, and strict of the compile options");
-    end_plan(&p);
+    close_planned(&p);
 }
 
 int main(void)

@@ -61,4 +61,16 @@ static inline weft_value product(planned *p, const char *x, const char *y, int64
         input(p, y, WEFT_DIMS(((weft_dim){"batch", batch}), ((weft_dim){"out", out}))));
 }
 
+/* On two ranks: the sum of the first product, of 240 bytes, is finished while the second, of 250 x 400 x 1000 on each rank, is
+ * computed. */
+static inline void plan_beside(planned *p)
+{
+    const weft_dim batch = {"batch", 500}, k = {"k", 400}, out = {"out", 1000};
+    open_planned(p, "data:2", "batch:data");
+    const weft_value small = product(p, "x", "y", 8, 10, 6);
+    const weft_value large = weft_einsum(WEFT_DIMS(batch, out), input(p, "u", WEFT_DIMS(batch, k)),
+                                         input(p, "v", WEFT_DIMS(k, out)));
+    plan(p, WEFT_VALUES(small, large));
+}
+
 #endif

@@ -30,10 +30,10 @@ static weft_status read_nominal(const char *name, weft_machine_model **model, we
     }
     const char *nearest = weft_nearest(name, names, weft_n_nominal_machines);
     return weft_fail(error, WEFT_USAGE,
-                     "there is no machine \"%.80s\"%s%s%s; `weft machine` lists those there are, "
+                     "there is no machine \"%.80s\"%s%s%s `weft machine` lists those there are, "
                      "and a file's name has a point or a / in it",
                      name, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                     nearest ? "?" : "");
+                     nearest ? "?" : ";");
 }
 
 /* Up to so much of a file; what has more is no machine file. */

@@ -72,6 +72,7 @@ const char *weft_time_text(double seconds, char *text)
         const char *unit;
     } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {0, 1e6, "us"}};
     int u = 0;
+    if (text == NULL) return "";
     while (u < 2 && seconds < units[u].least)
         u++;
     weft_text_format(text, WEFT_TIME_TEXT, "%.3g %s", seconds * units[u].in_seconds, units[u].unit);

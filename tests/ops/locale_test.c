@@ -173,6 +173,7 @@ static void test_times_are_written_with_a_point(void)
         comma_set(false);
         CHECK(told == text && strcmp(text, rows[i].text) == 0);
     }
+    CHECK(weft_time_text(1, NULL)[0] == '\0');
 }
 
 /* The program's own locale is as it was, whatever was called. */

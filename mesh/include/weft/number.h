@@ -23,7 +23,7 @@ WEFT_API int weft_number_read(const char *text, double *number);
 /* weft_time_text - a time for people: "12.3 ms", in s, ms or us. Local.
  *
  * text     [WEFT_TIME_TEXT] out
- * returns  text */
+ * returns  text; "" where that is NULL */
 enum { WEFT_TIME_TEXT = 24 };
 WEFT_API const char *weft_time_text(double seconds, char *text);
 

@@ -11,8 +11,6 @@
 #include "watch.h"
 #include "world.h"
 
-enum { N_SPINS = 100, N_SPINS_CROWDED = 50 };
-
 /* Whether all ranks of a mesh are in this process. */
 static bool is_here(const weft_mesh *mesh)
 {
@@ -38,7 +36,7 @@ struct weft_comms {
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-/* Long looks only where every rank of the host has a core of its own. A rank sleeps if whoever brings something on for it,
+/* A rank sleeps if whoever brings something on for it,
  * at the bottom of what carries it, wakes it. */
 static void prepare_desks(const weft_comms *comms)
 {
@@ -46,8 +44,7 @@ static void prepare_desks(const weft_comms *comms)
     const int n_near = is_here(comms->mesh) ? n_local : weft_world_n_near();
     for (int i = 0; i < n_local; i++) {
         comms->desks[i].can_sleep = comms->engine->wakes;
-        comms->desks[i].n_spins =
-            n_near <= weft_machine_info()->host_cores ? N_SPINS : N_SPINS_CROWDED;
+        comms->desks[i].n_spins = weft_desk_spins(n_near);
     }
 }
 

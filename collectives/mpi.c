@@ -11,7 +11,6 @@
 #include "mpi_world.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +54,10 @@ static weft_status gather(void *context, const void *own, int64_t bytes, void *a
                           weft_error *error)
 {
     const group *g = context;
-    const int code = MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->comm);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code =
+        MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->comm, &request);
+    code = weft_mpi_finish(code, request);
     return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "sharing memory", code);
 }
 
@@ -257,8 +259,9 @@ static int test(const weft_comm *comm, MPI_Request *request, int *is_over, MPI_S
 }
 
 /* One by one: where a message was longer than expected, MPI_Testall of Open MPI 4.1 does not come to an end. */
-static bool test_all(weft_comm_exchange *exchange)
+static bool test_all(void *argument)
 {
+    weft_comm_exchange *exchange = argument;
     side *mine = exchange->state;
     for (; mine->n_over < mine->n_requests; mine->n_over++) {
         MPI_Status about;
@@ -274,21 +277,9 @@ static bool test_all(weft_comm_exchange *exchange)
     return true;
 }
 
-/* Open MPI yields the core whenever it is asked and has nothing to tell, where more processes were started than there are
- * cores. How a rank waits is decided where it waits (pending.c): no yielding while requests are looked at. Other libraries
- * have no such switch. */
-extern bool opal_progress_set_yield_when_idle(bool yields) __attribute__((weak));
-static _Atomic int yields_else = -1; /* as it was set for the process */
-
 static bool poll(weft_comm_exchange *exchange)
 {
-    if (!opal_progress_set_yield_when_idle) return test_all(exchange);
-    const bool before = opal_progress_set_yield_when_idle(false);
-    int unknown = -1;
-    atomic_compare_exchange_strong(&yields_else, &unknown, before);
-    const bool is_over = test_all(exchange);
-    opal_progress_set_yield_when_idle(atomic_load(&yields_else) == 1);
-    return is_over;
+    return weft_mpi_look(test_all, exchange);
 }
 
 /* ---- exchanges --------------------------------------------------------------------------------- */

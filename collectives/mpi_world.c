@@ -180,7 +180,9 @@ static weft_status lowest(const weft_call_facts *call, const char *engine, int64
     const int64_t print = (int64_t)(mark.fingerprint >> 1);
     int64_t own[3] = {*number, print, -print}, all[3] = {0};
     weft_recorder_wait(recorder, &mark);
-    const int code = MPI_Allreduce(own, all, 3, MPI_INT64_T, MPI_MIN, everybody);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Iallreduce(own, all, 3, MPI_INT64_T, MPI_MIN, everybody, &request);
+    code = weft_mpi_finish(code, request);
     weft_status status = WEFT_OK;
     if (code != MPI_SUCCESS)
         status = weft_mpi_fail(error, weft_call_name(call->kind), code);

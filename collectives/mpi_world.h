@@ -14,6 +14,13 @@ MPI_Comm weft_mpi_comm(void);
  * ticket's last. Local. */
 int weft_mpi_tag(uint64_t fingerprint, uint64_t ticket);
 
+/* weft_mpi_look - what look says, which asks MPI how requests fare, while MPI yields the core to nobody. Local. */
+bool weft_mpi_look(bool (*look)(void *argument), void *argument);
+
+/* weft_mpi_finish - a call of MPI that does not wait has returned this code and request: wait for it, in a way that lets others
+ * run. Returns MPI's code. From the first thread of a process. Collective as the call is. */
+int weft_mpi_finish(int code, MPI_Request request);
+
 /* The sentence for an MPI error code; WEFT_COMM. `what` names the call: "all_to_all". Local. */
 weft_status weft_mpi_fail(weft_error *error, const char *what, int code);
 

@@ -8,7 +8,11 @@
  */
 #include "pending.h"
 
+#include "weft/mesh.h"
+
 enum {
+    SPINS = 100,
+    SPINS_CROWDED = 50,
     YIELD_NS = 2000000, /* of waiting, before a rank sleeps that somebody wakes                */
     SLEEP_NS = 5000000, /* and sleeps at most                                                  */
     STRANGERS_NS =
@@ -22,6 +26,11 @@ static void unlink_pending(weft_desk *desk, weft_pending *it)
     *(it->previous ? &it->previous->next : &desk->first) = it->next;
     *(it->next ? &it->next->previous : &desk->last) = it->previous;
     it->next = it->previous = NULL;
+}
+
+int weft_desk_spins(int n_near)
+{
+    return n_near <= weft_machine_info()->host_cores ? SPINS : SPINS_CROWDED;
 }
 
 void weft_desk_begin(weft_desk *desk, weft_pending *it)

@@ -4,6 +4,7 @@
  *
  * --kills N: how many kills of each kind.
  */
+#include "damage.h"
 #include "runs.h"
 
 #include "../io/faults.h"
@@ -78,15 +79,7 @@ static void damage(const char *file)
 {
     char path[TEXT];
     snprintf(path, sizeof path, "%s/hurt/ckpt/step_00000012/%s", folder, file);
-    FILE *f = fopen(path, "r+b");
-    if (!CHECK(f != NULL)) return;
-    fseek(f, 0, SEEK_END);
-    const long middle = ftell(f) / 2;
-    fseek(f, middle, SEEK_SET);
-    const int byte = fgetc(f);
-    fseek(f, middle, SEEK_SET);
-    fputc(byte ^ 1, f);
-    fclose(f);
+    damage_middle(path);
 }
 
 static void test_killed_while_passing_over_a_damaged_one(void)

@@ -3,6 +3,7 @@
  *
  * The programs are started, signalled and killed as a user or a batch system does it.
  */
+#include "damage.h"
 #include "losses.h"
 #include "text_folder.h"
 
@@ -185,15 +186,7 @@ static void damage(const char *path)
 {
     char full[TEXT];
     snprintf(full, sizeof full, "%s/%s", folder, path);
-    FILE *file = fopen(full, "r+b");
-    if (!CHECK(file != NULL)) return;
-    fseek(file, 0, SEEK_END);
-    const long middle = ftell(file) / 2;
-    fseek(file, middle, SEEK_SET);
-    const int byte = fgetc(file);
-    fseek(file, middle, SEEK_SET);
-    fputc(byte ^ 1, file);
-    fclose(file);
+    damage_middle(full);
 }
 
 static void test_a_damaged_checkpoint_is_passed_over(void)

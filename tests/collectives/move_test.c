@@ -168,24 +168,31 @@ static void be_partial(const weft_mesh *mesh, conversion *c)
     }
 }
 
-static void test_random_conversions_move_every_element(void)
+/* Conversions at random on every mesh that there can be here; of what they begin with, one axis in `partial_one_in` is partial.
+ * Each rank does `convert`. */
+static void convert_at_random(int n_trials, int partial_one_in, void (*convert)(void *, int))
 {
     char texts[MAX_MESHES][48];
     const int n_meshes = meshes_here(texts);
     for (int m = 0; m < n_meshes; m++) {
         ranks all;
         if (open_ranks(texts[m], &all))
-            for (int trial = 0; trial < 150; trial++) {
+            for (int trial = 0; trial < n_trials; trial++) {
                 conversion c = {.shape = random_shape(), .dtype = (weft_dtype)pick(WEFT_DTYPES)};
-                c.from = random_spec(all.mesh, &c.shape, 4);
+                c.from = random_spec(all.mesh, &c.shape, partial_one_in);
                 c.to = random_spec(all.mesh, &c.shape, 0);
                 be_partial(all.mesh, &c);
                 if (pick(2) == 0) add_windows(&c.to, &c.shape);
                 current = &c;
-                weft_mesh_each(all.mesh, convert_on_rank, &all);
+                weft_mesh_each(all.mesh, convert, &all);
             }
         close_ranks(&all);
     }
+}
+
+static void test_random_conversions_move_every_element(void)
+{
+    convert_at_random(150, 4, convert_on_rank);
 }
 
 /* The whole conversion as one WEFT_MOVE, which must be able to do everything. */
@@ -202,22 +209,7 @@ static void move_on_rank(void *argument, int rank)
 
 static void test_the_mover_alone_can_do_everything(void)
 {
-    char texts[MAX_MESHES][48];
-    const int n_meshes = meshes_here(texts);
-    for (int m = 0; m < n_meshes; m++) {
-        ranks all;
-        if (open_ranks(texts[m], &all))
-            for (int trial = 0; trial < 100; trial++) {
-                conversion c = {.shape = random_shape(), .dtype = (weft_dtype)pick(WEFT_DTYPES)};
-                c.from = random_spec(all.mesh, &c.shape, 3);
-                c.to = random_spec(all.mesh, &c.shape, 0);
-                be_partial(all.mesh, &c);
-                if (pick(2) == 0) add_windows(&c.to, &c.shape);
-                current = &c;
-                weft_mesh_each(all.mesh, move_on_rank, &all);
-            }
-        close_ranks(&all);
-    }
+    convert_at_random(100, 3, move_on_rank);
 }
 
 /* ---- the order of combination ---------------------------------------------------------------- */

@@ -41,34 +41,19 @@ static void crash_at(trial *t, int64_t at, fault_action action, int64_t commit, 
 
 static void check_scenario(const scenario *s)
 {
-    char folder[128], inner[160], log_path[160];
-    snprintf(folder, sizeof folder, "%s/run", root);
-    snprintf(inner, sizeof inner, "%s/ckpt", folder);
-    snprintf(log_path, sizeof log_path, "%s/log", root);
-    const int log = open(log_path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0666);
-    trial t = {s,
-               inner,
-               {.folder = folder,
-                .calls = FAULT_CHANGES,
-                .log = log,
-                .has_no_exchange = s->has_no_exchange}};
-    CHECK_EQ_INT(mkdir(folder, 0777), 0);
-    forget();
-    CHECK_EQ_INT(in_child(save_all, &t), 0);
+    place_of_trial place;
+    recorded seen;
+    trial t = whole_save(s, &place, &seen);
     CHECK_EQ_INT(said->status, WEFT_OK);
-    const int64_t n = said->n_calls;
-    const recorded seen = read_record(log, s->steps[s->n - 1]);
-    const int64_t commit = seen.commit;
+    const int64_t n = said->n_calls, commit = seen.commit;
     CHECK(commit > 10 && commit < n && n < MOST_CALLS);
-    close(log);
-    t.plan.log = 0;
-    t.folder = folder;
+    t.folder = place.run;
     for (int64_t at = 1; at <= n; at += crash_stride()) {
         crash_at(&t, at, FAULT_CRASH_BEFORE, commit, "before");
         if (seen.is_write[at]) crash_at(&t, at, FAULT_CRASH_HALF, commit, "in");
     }
     crash_at(&t, n, FAULT_CRASH_AFTER, commit, "after");
-    remove_folder(folder);
+    remove_folder(place.run);
     printf("  %s: %lld calls, the %lldth commits\n", s->name, (long long)n, (long long)commit);
 }
 

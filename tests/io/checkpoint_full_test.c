@@ -103,30 +103,16 @@ static void fail_at(trial *t, const char *folder, int kind, int64_t at, int64_t 
 /* only: one of the kinds; below 0 all */
 static void check_scenario(const scenario *s, int only)
 {
-    char folder[128], inner[160], log_path[160];
-    snprintf(folder, sizeof folder, "%s/run", root);
-    snprintf(inner, sizeof inner, "%s/ckpt", folder);
-    snprintf(log_path, sizeof log_path, "%s/log", root);
-    const int log = open(log_path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0666);
-    trial t = {s,
-               inner,
-               {.folder = folder,
-                .calls = FAULT_CHANGES,
-                .log = log,
-                .has_no_exchange = s->has_no_exchange}};
-    CHECK_EQ_INT(mkdir(folder, 0777), 0);
-    forget();
-    CHECK_EQ_INT(in_child(save_all, &t), 0);
+    place_of_trial place;
+    recorded seen;
+    trial t = whole_save(s, &place, &seen);
     const int64_t n = said->n_calls;
-    const recorded seen = read_record(log, s->steps[s->n - 1]);
-    close(log);
-    t.plan.log = 0;
     const int stride = crash_stride();
     for (int kind = 0; kind < N_KINDS; kind++)
         for (int64_t at = 1 + kind % stride; at <= n && (is_all || kind == only || only < 0);
              at += stride)
-            fail_at(&t, folder, kind, at, seen.commit);
-    remove_folder(folder);
+            fail_at(&t, place.run, kind, at, seen.commit);
+    remove_folder(place.run);
 }
 
 static void test_every_call_of_a_save_fails(void)

@@ -276,4 +276,31 @@ static inline void forget(void)
     *said = (told){.status = -1, .next_status = -1};
 }
 
+typedef struct place_of_trial {
+    char run[128], checkpoints[160];
+} place_of_trial;
+
+/* The scenario without a fault, in another process: what its last save calls, and the trial to repeat with a fault. */
+static inline trial whole_save(const scenario *s, place_of_trial *place, recorded *seen)
+{
+    char path[160];
+    snprintf(place->run, sizeof place->run, "%s/run", root);
+    snprintf(place->checkpoints, sizeof place->checkpoints, "%s/ckpt", place->run);
+    snprintf(path, sizeof path, "%s/log", root);
+    const int log = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0666);
+    trial t = {s,
+               place->checkpoints,
+               {.folder = place->run,
+                .calls = FAULT_CHANGES,
+                .log = log,
+                .has_no_exchange = s->has_no_exchange}};
+    CHECK_EQ_INT(mkdir(place->run, 0777), 0);
+    forget();
+    CHECK_EQ_INT(in_child(save_all, &t), 0);
+    *seen = read_record(log, s->steps[s->n - 1]);
+    close(log);
+    t.plan.log = 0;
+    return t;
+}
+
 #endif

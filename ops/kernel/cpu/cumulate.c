@@ -33,32 +33,17 @@ typedef struct cumulating {
                 y[row + i] = (T)sum[i];                                                            \
         }                                                                                          \
     }
-#define ADDED(a, b) ((a) + (b))
-#define TIMES(a, b) ((a) * (b))
-/* A NaN stays the largest. */
-#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
-CUMULATE(sums_f32, float, double, 0, ADDED)
-CUMULATE(sums_f64, double, double, 0, ADDED)
-CUMULATE(sums_i32, int32_t, uint32_t, 0, ADDED)
-CUMULATE(sums_i64, int64_t, uint64_t, 0, ADDED)
-CUMULATE(products_f32, float, double, 1, TIMES)
-CUMULATE(products_f64, double, double, 1, TIMES)
-CUMULATE(products_i32, int32_t, uint32_t, 1, TIMES)
-CUMULATE(products_i64, int64_t, uint64_t, 1, TIMES)
-CUMULATE(tops_f32, float, float, -INFINITY, LARGER)
-CUMULATE(tops_f64, double, double, (double)-INFINITY, LARGER)
-CUMULATE(tops_i32, int32_t, int32_t, INT32_MIN, LARGER)
-CUMULATE(tops_i64, int64_t, int64_t, INT64_MIN, LARGER)
+#include "cumulate_list.inc"
 
 typedef void (*cumulate)(const cumulating *c, int64_t at, int64_t n);
-static const cumulate sums[WEFT_DTYPES] = {
-    [WEFT_F32] = sums_f32, [WEFT_F64] = sums_f64, [WEFT_I32] = sums_i32, [WEFT_I64] = sums_i64};
-static const cumulate products[WEFT_DTYPES] = {[WEFT_F32] = products_f32,
-                                               [WEFT_F64] = products_f64,
-                                               [WEFT_I32] = products_i32,
-                                               [WEFT_I64] = products_i64};
-static const cumulate tops[WEFT_DTYPES] = {
-    [WEFT_F32] = tops_f32, [WEFT_F64] = tops_f64, [WEFT_I32] = tops_i32, [WEFT_I64] = tops_i64};
+#define OF_DTYPES(name)                                                                            \
+    {                                                                                              \
+        [WEFT_F32] = name##_f32, [WEFT_F64] = name##_f64, [WEFT_I32] = name##_i32,                 \
+        [WEFT_I64] = name##_i64                                                                    \
+    }
+static const cumulate sums[WEFT_DTYPES] = OF_DTYPES(cumsum);
+static const cumulate products[WEFT_DTYPES] = OF_DTYPES(cumprod);
+static const cumulate tops[WEFT_DTYPES] = OF_DTYPES(cummax);
 
 static void run_stretches(void *argument, int64_t begin, int64_t end, int lane)
 {

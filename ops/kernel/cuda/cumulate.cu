@@ -23,19 +23,4 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define ADDED(a, b) ((a) + (b))
-#define TIMES(a, b) ((a) * (b))
-/* A NaN stays the largest. */
-#define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
-CUMULATE(cumsum_f32, float, double, 0, ADDED)
-CUMULATE(cumsum_f64, double, double, 0, ADDED)
-CUMULATE(cumsum_i32, int32_t, uint32_t, 0, ADDED)
-CUMULATE(cumsum_i64, int64_t, uint64_t, 0, ADDED)
-CUMULATE(cumprod_f32, float, double, 1, TIMES)
-CUMULATE(cumprod_f64, double, double, 1, TIMES)
-CUMULATE(cumprod_i32, int32_t, uint32_t, 1, TIMES)
-CUMULATE(cumprod_i64, int64_t, uint64_t, 1, TIMES)
-CUMULATE(cummax_f32, float, float, -INFINITY, LARGER)
-CUMULATE(cummax_f64, double, double, -INFINITY, LARGER)
-CUMULATE(cummax_i32, int32_t, int32_t, INT32_MIN, LARGER)
-CUMULATE(cummax_i64, int64_t, int64_t, INT64_MIN, LARGER)
+#include "ops/kernel/cumulate_list.inc"

@@ -6,22 +6,19 @@
 #include "mpi_world.h"
 #include "pending.h"
 
-#include <stdatomic.h>
-
 /* Open MPI yields the core whenever it is asked and has nothing to tell, where more processes were started than there are
  * cores. How a rank waits is decided where it waits (pending.c): no yielding while requests are looked at. Other libraries
  * have no such switch. */
 extern bool opal_progress_set_yield_when_idle(bool yields) __attribute__((weak));
-static _Atomic int yields_else = -1; /* as it was set for the process */
+static int yields_else = -1; /* as it was set for the process */
 
 bool weft_mpi_look(bool (*look)(void *argument), void *argument)
 {
     if (!opal_progress_set_yield_when_idle) return look(argument);
     const bool before = opal_progress_set_yield_when_idle(false);
-    int unknown = -1;
-    atomic_compare_exchange_strong(&yields_else, &unknown, before);
+    if (yields_else < 0) yields_else = before;
     const bool is_over = look(argument);
-    opal_progress_set_yield_when_idle(atomic_load(&yields_else) == 1);
+    opal_progress_set_yield_when_idle(yields_else == 1);
     return is_over;
 }
 

@@ -197,7 +197,7 @@ static void check_base(const char *name, builder *of, weft_dtype dtype, double b
     const double neighbour = ldexp(1, ilogb(base) - digits);
     const double steps[] = {0, neighbour, neighbour < 0.25 ? 0.25 : 16 * neighbour};
     for (int i = 0; i < 3; i++)
-        check_everywhere(&(scene){name, of, dtype, base, steps[i]});
+        if (weft_oracle_takes(&oracle)) check_everywhere(&(scene){name, of, dtype, base, steps[i]});
 }
 
 static void test_a_base_changes_nothing(void)

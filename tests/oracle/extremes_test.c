@@ -123,7 +123,8 @@ static void visit_placed(const op_group *group, const op_case *what, void *argum
         const scene s = {what, WEFT_F32};
         char name[120];
         if (!(what->dtypes >> s.dtype & 1)) continue;
-        if (left_open_of(group->name) & mixtures[m].extremes) continue;
+        if (left_open_of(group->name) & mixtures[m].extremes || !weft_oracle_takes(&oracle))
+            continue;
         snprintf(name, sizeof name, "%s%s", what->name, mixtures[m].words);
         weft_oracle_sweep(&oracle,
                           &(weft_oracle_case){.name = name,

@@ -185,6 +185,7 @@ static void visit_slopes(const derivative *d)
 static void visit_placements(const derivative *d)
 {
     const int n_processes = oracle.world.n_processes;
+    if (!weft_oracle_takes(&oracle)) return;
     int most = d->order == 2 ? 30 : 80;
     if (n_processes > 1) most = 6;
     if (n_processes > 2) most = 3;

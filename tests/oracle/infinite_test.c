@@ -53,6 +53,7 @@ static void visit(const op_group *group, const op_case *what, void *argument)
     const int n_processes = oracle.world.n_processes;
     if (!(what->dtypes & OP_F64) || what->alone) return;
     for (int k = 0; k < 3; k++) {
+        if (!weft_oracle_takes(&oracle)) continue;
         const infinite c = {what, WEFT_F64, k};
         const weft_oracle_case swept = {
             .name = what->name, .build = build, .argument = &c, .options = &options};

@@ -43,7 +43,7 @@ static void sweep_case(const op_group *group, const op_case *what, void *dtype)
                                     .argument = &f,
                                     .within = weft_oracle_tolerance[f.dtype]};
     (void)group;
-    if (!what->alone && what->dtypes >> f.dtype & 1)
+    if (!what->alone && what->dtypes >> f.dtype & 1 && weft_oracle_takes(&oracle))
         weft_oracle_sweep(&oracle, &swept, most_combinations(f.dtype));
 }
 

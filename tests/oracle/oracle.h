@@ -87,6 +87,7 @@ typedef struct weft_oracle {
     weft_mesh *meshes[16];
     int64_t n_compared; /* runs compared so far                  */
     int64_t n_sweeps;   /* sweeps made so far: whose turn it is  */
+    int64_t n_listed;   /* cases of a list so far, taken or not  */
     bool all;           /* try every combination, however many   */
     bool says;          /* print every combination before its run */
 } weft_oracle;
@@ -146,6 +147,10 @@ bool weft_oracle_check(const weft_oracle *oracle, weft_mesh *mesh, const weft_or
  * (at most WEFT_ORACLE_PLACES). */
 int weft_oracle_placements(const weft_mesh *mesh, const weft_shape *shape, bool part,
                            char (*texts)[WEFT_ORACLE_TEXT]);
+
+/* weft_oracle_takes - whether the next case of a long list is run: each alone, and each where TEST_CASES takes all; else with
+ * processes one in three, since threads run each of them on the same meshes. Jobs of 2, 3 and 4 take different ones. */
+bool weft_oracle_takes(weft_oracle *oracle);
 
 /* weft_oracle_turn - of `each` combinations a mesh, how many this mesh sees. Where `each` is less than one, some meshes see
  * one, others none, and others do when n_sweeps is another; all meshes together see at least one. */

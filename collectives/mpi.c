@@ -8,6 +8,7 @@
  * allocated during a run.
  */
 #include "engine.h"
+#include "mpi_group.h"
 #include "mpi_world.h"
 
 #include <limits.h>
@@ -18,12 +19,6 @@ enum {
     BLOCK_BYTES = 1 << 20,
     PER_PEER = 4 /* blocks and rest, sent and received */
 };
-
-typedef struct group {
-    MPI_Comm comm;
-    MPI_Datatype block; /* BLOCK_BYTES bytes */
-    bool is_far;        /* not all on this host */
-} group;
 
 /* This rank's side of one exchange. */
 typedef struct side {
@@ -53,7 +48,7 @@ static weft_status takes(const weft_mesh *mesh, weft_error *error)
 static weft_status gather(void *context, const void *own, int64_t bytes, void *all,
                           weft_error *error)
 {
-    const group *g = context;
+    const weft_mpi_group *g = context;
     MPI_Request request = MPI_REQUEST_NULL;
     int code =
         MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->comm, &request);
@@ -68,64 +63,91 @@ static weft_status agree(void *context, weft_error *error)
     return weft_world_agree(error);
 }
 
-static int find_host(group *g, int n_ranks)
+static int find_host(weft_mpi_group *g)
 {
     MPI_Comm host;
     int n = 0;
     int code = MPI_Comm_split_type(g->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     if (code == MPI_SUCCESS) code = MPI_Comm_size(host, &n);
-    g->is_far = n < n_ranks;
+    g->is_far = n < g->n_ranks;
     return code == MPI_SUCCESS ? MPI_Comm_free(&host) : code;
 }
 
-static weft_status group_start(group *g, weft_comm *end, int lowest, weft_error *error)
+/* Each process makes one; together they are all groups of the axes. Lowest: which of them, since they have no rank in common. */
+static weft_status make(weft_mpi_group *g, int lowest, int self, weft_error *error)
 {
-    int code = MPI_Comm_split(weft_mpi_comm(), lowest, end->self, &g->comm);
+    int code = MPI_Comm_split(weft_mpi_comm(), lowest, self, &g->comm);
     if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
-    if (code == MPI_SUCCESS) code = find_host(g, end->n_ranks);
+    if (code == MPI_SUCCESS) code = find_host(g);
     if (code == MPI_SUCCESS) code = MPI_Type_contiguous(BLOCK_BYTES, MPI_BYTE, &g->block);
     if (code == MPI_SUCCESS) code = MPI_Type_commit(&g->block);
-    if (code != MPI_SUCCESS) return weft_mpi_fail(error, "making a group of ranks", code);
-    const weft_host_shm_peers peers = {end->n_ranks, end->self, gather, agree, g};
-    return weft_shm_reduce_make(&peers, &end->window, error);
+    return code == MPI_SUCCESS ? WEFT_OK : weft_mpi_fail(error, "making a group of ranks", code);
+}
+
+static weft_mpi_group *blank(const int *ranks, int n_ranks)
+{
+    static int64_t n_made;
+    weft_mpi_group *g = malloc(sizeof *g + (size_t)n_ranks * sizeof *g->offsets);
+    if (g == NULL) return NULL;
+    *g = (weft_mpi_group){
+        .comm = MPI_COMM_NULL, .block = MPI_DATATYPE_NULL, .number = ++n_made, .n_ranks = n_ranks};
+    for (int i = 0; i < n_ranks; i++)
+        g->offsets[i] = ranks[i] - ranks[0];
+    return g;
+}
+
+/* One that was left, if all processes have the same one, else a new one. They agree on which, and so that none waits for one
+ * without memory. */
+static weft_status find_group(const int *ranks, weft_comm *end, weft_error *error)
+{
+    weft_error own = WEFT_NO_ERROR;
+    bool is_same = false;
+    weft_mpi_group *g = weft_mpi_group_left(ranks, end->n_ranks);
+    WEFT_TRY(weft_mpi_same(g != NULL ? g->number : 0, &is_same, error));
+    if (g != NULL && is_same) {
+        weft_mpi_group_take(g);
+        end->state = g;
+        return WEFT_OK;
+    }
+    end->state = g = blank(ranks, end->n_ranks);
+    if (g == NULL) weft_fail_memory(&own, sizeof *g);
+    const weft_status status = weft_world_agree(&own);
+    if (status != WEFT_OK) return weft_fail(error, status, "%s", own.message);
+    return make(g, ranks[0], end->self, error);
 }
 
 static weft_status group_create(const weft_mesh *mesh, uint32_t axes, weft_comm *const *ends,
                                 int n_ends, weft_error *error)
 {
+    static uint64_t n_users; /* on all processes alike: groups are made together */
     weft_comm *end = ends[0];
     weft_error own = WEFT_NO_ERROR;
     int *ranks = malloc((size_t)end->n_ranks * sizeof *ranks);
-    group *g = end->state = calloc(1, sizeof *g);
     (void)n_ends; /* one */
-    if (g != NULL) {
-        g->comm = MPI_COMM_NULL;
-        g->block = MPI_DATATYPE_NULL;
-    }
-    if (ranks == NULL || g == NULL) weft_fail_memory(&own, sizeof *g);
+    end->state = NULL;
+    if (ranks == NULL) weft_fail_memory(&own, (size_t)end->n_ranks * sizeof *ranks);
     weft_status status = weft_world_agree(&own); /* or all would wait for one without memory */
     if (status != WEFT_OK) {
         weft_fail(error, status, "%s", own.message);
     } else {
         weft_mesh_group(mesh, axes, end->rank, ranks, NULL);
-        status = group_start(g, end, ranks[0], error); /* groups have no rank in common */
+        n_users++;
+        status = find_group(ranks, end, error);
     }
     free(ranks);
-    return status;
+    if (status != WEFT_OK) return status;
+    weft_mpi_group *g = end->state;
+    g->user = n_users;
+    const weft_host_shm_peers peers = {end->n_ranks, end->self, gather, agree, g};
+    return weft_shm_reduce_make(&peers, &end->window, error);
 }
 
 static void group_destroy(weft_comm *const *ends, int n_ends)
 {
     weft_comm *end = ends[0];
-    group *g = end->state;
-    int is_over = 0;
     (void)n_ends; /* one */
     weft_shm_reduce_destroy(&end->window);
-    if (g == NULL) return;
-    MPI_Finalized(&is_over);
-    if (!is_over && g->block != MPI_DATATYPE_NULL) MPI_Type_free(&g->block);
-    if (!is_over && g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
-    free(g);
+    if (end->state != NULL) weft_mpi_group_leave(end->state);
     end->state = NULL;
 }
 
@@ -143,7 +165,7 @@ static int post(weft_comm_exchange *exchange, const message *m, char *data, int 
                 MPI_Datatype type)
 {
     side *mine = exchange->state;
-    const group *g = exchange->comm->state;
+    const weft_mpi_group *g = exchange->comm->state;
     MPI_Request *request = &mine->requests[mine->n_requests].request;
     const int code = m->is_send ? MPI_Isend(data, count, type, m->peer, m->tag, g->comm, request)
                                 : MPI_Irecv(data, count, type, m->peer, m->tag, g->comm, request);
@@ -154,10 +176,18 @@ static int post(weft_comm_exchange *exchange, const message *m, char *data, int 
     return code;
 }
 
+/* Of the call, and of who uses the group now. */
+static int tag_of(const weft_comm_exchange *exchange)
+{
+    const weft_mpi_group *g = exchange->comm->state;
+    const uint64_t print = weft_digest(exchange->fingerprint, &g->user, sizeof g->user);
+    return weft_mpi_tag(print, exchange->ticket);
+}
+
 /* Both sides cut a message in the same way, from its bytes alone. */
 static int post_message(weft_comm_exchange *exchange, const message *m)
 {
-    const group *g = exchange->comm->state;
+    const weft_mpi_group *g = exchange->comm->state;
     if (m->bytes == 0) return MPI_SUCCESS;
     if (m->bytes <= INT_MAX) return post(exchange, m, m->data, (int)m->bytes, MPI_BYTE);
     const int64_t n_blocks = m->bytes / BLOCK_BYTES, rest = m->bytes % BLOCK_BYTES;
@@ -170,7 +200,7 @@ static int post_message(weft_comm_exchange *exchange, const message *m)
 static int post_all(weft_comm_exchange *exchange, const weft_parts *parts, bool is_send)
 {
     const weft_comm *comm = exchange->comm;
-    const int tag = weft_mpi_tag(exchange->fingerprint, exchange->ticket);
+    const int tag = tag_of(exchange);
     for (int i = 1; i < comm->n_ranks; i++) {
         const int step = is_send ? i : comm->n_ranks - i; /* not all to one at a time */
         const int peer = (comm->self + step) % comm->n_ranks;
@@ -242,7 +272,7 @@ static int test_often(MPI_Request *request, int *is_over, MPI_Status *about)
 static bool looks(const weft_comm *comm, bool *is_first)
 {
     const weft_desk *desk = comm->desk;
-    const group *g = comm->state;
+    const weft_mpi_group *g = comm->state;
     *is_first = look.desk != desk || look.round != desk->round;
     if (*is_first) look.is_one = desk->is_waiting || weft_sync_now() >= look.next;
     look.desk = desk;
@@ -331,7 +361,7 @@ static weft_status broadcast(weft_comm_exchange *exchange, int root, void *data,
 {
     side *mine = exchange->state;
     const int n = exchange->comm->n_ranks, own = (exchange->comm->self - root + n) % n;
-    message m = {data, bytes, 0, weft_mpi_tag(exchange->fingerprint, exchange->ticket), false};
+    message m = {data, bytes, 0, tag_of(exchange), false};
     int bit = 1;
     mine->n_requests = mine->n_over = 0;
     while (bit < n && !(own & bit))

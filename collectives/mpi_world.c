@@ -10,6 +10,7 @@
 #include "build_id.h"
 #include "engine.h"
 #include "host.h"
+#include "mpi_group.h"
 #include "view.h"
 #include "watch.h"
 #include "world.h"
@@ -170,30 +171,34 @@ static weft_status fail_mismatch(const weft_call_mark *mark, const char *engine,
     return status;
 }
 
-/* The lowest of everybody's numbers, if all make the same call: with it travels the fingerprint of all such calls so far,
- * as it is and negated, so that the lowest of both tells whether all are equal. engine: of a group that is made, else "". */
-static weft_status lowest(const weft_call_facts *call, const char *engine, int64_t *number,
-                          weft_error *error)
+typedef struct range {
+    int64_t lowest, highest;
+} range;
+
+/* The range of everybody's numbers, if all make the same call: with it travels the fingerprint of all such calls so far. Both
+ * go as they are and negated, so that the lowest of each tells the highest too. engine: of a group that is made, else "". */
+static weft_status compare(const weft_call_facts *call, const char *engine, int64_t number,
+                           range *of_all, weft_error *error)
 {
     weft_call_mark mark = weft_recorder_begin(recorder, channel, call);
     mark.fingerprint = chain = weft_call_fingerprint(chain, call);
     const int64_t print = (int64_t)(mark.fingerprint >> 1);
-    int64_t own[3] = {*number, print, -print}, all[3] = {0};
+    int64_t own[4] = {number, -number, print, -print}, all[4] = {0};
     weft_recorder_wait(recorder, &mark);
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Iallreduce(own, all, 3, MPI_INT64_T, MPI_MIN, everybody, &request);
+    int code = MPI_Iallreduce(own, all, 4, MPI_INT64_T, MPI_MIN, everybody, &request);
     code = weft_mpi_finish(code, request);
     weft_status status = WEFT_OK;
     if (code != MPI_SUCCESS)
         status = weft_mpi_fail(error, weft_call_name(call->kind), code);
-    else if (all[1] != -all[2])
+    else if (all[2] != -all[3])
         status = fail_mismatch(&mark, engine, error);
     if (status == WEFT_MISMATCH) {
         chain = 0; /* all know, and go on to say so */
         weft_recorder_settle(recorder, channel);
     }
     weft_recorder_end(recorder, &mark);
-    *number = all[0];
+    *of_all = (range){all[0], -all[1]};
     return status;
 }
 
@@ -209,13 +214,13 @@ static weft_call_facts call_of(int kind, int64_t count)
 weft_status weft_mpi_same_group(const char *engine, int n_ranks, weft_error *error)
 {
     weft_call_facts call = call_of(WEFT_CALL_GROUP, n_ranks);
-    int64_t nothing = 0;
+    range nothing;
     call.digest = weft_digest(0, engine, strlen(engine));
     for (int kind = WEFT_COMBINES; weft_combine_is_known((weft_combine)kind); kind++) {
         const uint64_t digest = weft_combine_digest((weft_combine)kind);
         call.digest = weft_digest(call.digest, &digest, sizeof digest);
     }
-    return lowest(&call, engine, &nothing, error);
+    return compare(&call, engine, 0, &nothing, error);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -278,8 +283,9 @@ static void leave_together(void)
     enum { MOST = 1000 };
     const weft_call_facts call = call_of(WEFT_CALL_LEAVE, 0);
     weft_status status = WEFT_MISMATCH;
+    range nothing;
     for (int i = 0; i < MOST && status == WEFT_MISMATCH; i++)
-        status = lowest(&call, "", &(int64_t){0}, NULL);
+        status = compare(&call, "", 0, &nothing, NULL);
 }
 
 void weft_mpi_close(void)
@@ -288,6 +294,7 @@ void weft_mpi_close(void)
     MPI_Finalized(&is_over);
     if (!is_over && everybody != MPI_COMM_NULL) {
         leave_together();
+        weft_mpi_groups_close();
         MPI_Comm_free(&everybody);
     }
     if (!is_over && is_ours) MPI_Finalize();
@@ -302,8 +309,10 @@ void weft_mpi_close(void)
 weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
 {
     const weft_call_facts call = call_of(WEFT_CALL_AGREE, 0);
-    int64_t first = error->status == WEFT_OK ? world->n_processes : world->process;
-    WEFT_TRY(lowest(&call, "", &first, error));
+    const int64_t own = error->status == WEFT_OK ? world->n_processes : world->process;
+    range all;
+    WEFT_TRY(compare(&call, "", own, &all, error));
+    const int64_t first = all.lowest;
     if (first == world->n_processes) return WEFT_OK;
     const int code = MPI_Bcast(error, (int)sizeof *error, MPI_BYTE, (int)first, everybody);
     if (code != MPI_SUCCESS) return weft_mpi_fail(error, "agreeing on failure", code);
@@ -311,11 +320,20 @@ weft_status weft_mpi_agree(const weft_world *world, weft_error *error)
     return error->status;
 }
 
+weft_status weft_mpi_same(int64_t number, bool *is_same, weft_error *error)
+{
+    const weft_call_facts call = call_of(WEFT_CALL_DECIDE, 0);
+    range all;
+    WEFT_TRY(compare(&call, "", number, &all, error));
+    *is_same = all.lowest == all.highest;
+    return WEFT_OK;
+}
+
 weft_status weft_mpi_any(bool mine, bool *any, weft_error *error)
 {
     const weft_call_facts call = call_of(WEFT_CALL_DECIDE, 0);
-    int64_t none = !mine;
-    WEFT_TRY(lowest(&call, "", &none, error));
-    *any = none == 0;
+    range none;
+    WEFT_TRY(compare(&call, "", !mine, &none, error));
+    *any = none.lowest == 0;
     return WEFT_OK;
 }

@@ -14,6 +14,9 @@ MPI_Comm weft_mpi_comm(void);
  * ticket's last. Local. */
 int weft_mpi_tag(uint64_t fingerprint, uint64_t ticket);
 
+/* weft_mpi_same - whether every process has this number. Collective over the job. */
+weft_status weft_mpi_same(int64_t number, bool *is_same, weft_error *error);
+
 /* weft_mpi_look - what look says, which asks MPI how requests fare, while MPI yields the core to nobody. Local. */
 bool weft_mpi_look(bool (*look)(void *argument), void *argument);
 

@@ -44,11 +44,15 @@ static bool poll(weft_pending *it)
 /* Of the process, whose first thread alone calls MPI: what it has learned of its neighbours on these cores stays. */
 static weft_desk desk;
 
+void weft_mpi_crowd(int n_near)
+{
+    desk.n_spins = weft_desk_spins(n_near);
+}
+
 int weft_mpi_finish(int code, MPI_Request request)
 {
     awaited it = {.pending = {.poll = poll}, .request = request, .code = code};
     if (code != MPI_SUCCESS) return code;
-    desk.n_spins = weft_desk_spins(weft_world_n_near());
     weft_desk_begin(&desk, &it.pending);
     (void)!weft_desk_wait(&desk, &it.pending, NULL);
     return it.code;

@@ -67,6 +67,7 @@ static int meet_host(weft_world *world)
     code = MPI_Comm_size(host, &world->n_host_processes);
     if (code == MPI_SUCCESS) code = MPI_Comm_rank(host, &world->host_process);
     if (code == MPI_SUCCESS) code = share_cores(host, world);
+    if (code == MPI_SUCCESS) weft_mpi_crowd(world->n_host_processes);
     MPI_Comm_free(&host);
     return code;
 }

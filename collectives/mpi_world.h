@@ -20,6 +20,9 @@ weft_status weft_mpi_same(int64_t number, bool *is_same, weft_error *error);
 /* weft_mpi_look - what look says, which asks MPI how requests fare, while MPI yields the core to nobody. Local. */
 bool weft_mpi_look(bool (*look)(void *argument), void *argument);
 
+/* weft_mpi_crowd - so many processes of the job are on this host, of which those that wait look the shorter. Local. */
+void weft_mpi_crowd(int n_near);
+
 /* weft_mpi_finish - a call of MPI that does not wait has returned this code and request: wait for it, in a way that lets others
  * run. Returns MPI's code. From the first thread of a process. Collective as the call is. */
 int weft_mpi_finish(int code, MPI_Request request);

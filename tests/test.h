@@ -114,6 +114,13 @@ static inline int weft_test_cases(int n)
     return cases > 1 ? (int)cases : 1;
 }
 
+/* 1, or `sparse` where a sanitizer looks, to which ./run gives few cases: the step through what differs in its numbers alone, or
+ * runs the same code once more. */
+static inline int weft_test_stride(int sparse)
+{
+    return weft_test_share() < 0.1 ? sparse : 1;
+}
+
 /* The test stands still if it does not call this again within so many seconds, however busy the machine is: then it
  * ends ("Alarm clock"), and does not wait for CTest's limit. 0: no longer. Called where something has got on, so what
  * counts is progress and not speed. */

@@ -178,8 +178,8 @@ static void try_one(fixture *f, const entry *e, attempt a, bool says)
 
 static int *at; /* which attempt a child is at; its parent sees it */
 
-/* A child's: builders are called one after the other, each with a graph of its own. What other calls leave behind, the next
- * would meet, so that is the next child's. */
+/* A child's: builders are called one after the other, each with a graph of its own, and what is refused, which leaves nothing
+ * behind. What other calls leave, the next would meet, so that is the next child's. */
 static void try_some(const fixture *fresh, const entry *e, const attempt *attempts, int n,
                      bool says)
 {
@@ -187,9 +187,10 @@ static void try_some(const fixture *fresh, const entry *e, const attempt *attemp
     f = *fresh;
     while (true) {
         try_one(&f, e, attempts[*at], says);
-        if (!f.gave_value || *at + 1 == n) _exit(WELL);
+        const bool is_builder = f.gave_value, is_refused = f.gave_status && f.status != WEFT_OK;
+        if (!(is_builder || is_refused) || *at + 1 == n) _exit(WELL);
         f = *fresh;
-        make_graph(&f);
+        if (is_builder) make_graph(&f);
         ++*at;
     }
 }

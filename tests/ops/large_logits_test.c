@@ -203,7 +203,7 @@ static void check_base(const char *name, builder *of, weft_dtype dtype, double b
 static void test_a_base_changes_nothing(void)
 {
     static const double bases[] = {1e4, -1e4, 1e6, -1e6, 1e9, -1e9, 1e16, -1e16};
-    const size_t every = weft_test_share() < 0.1 ? 5 : 1; /* numbers are not what sanitizers see */
+    const size_t every = (size_t)weft_test_stride(5);
     for (size_t k = 0; k < sizeof builders / sizeof *builders; k++)
         for (size_t i = 0; i < sizeof bases / sizeof *bases; i += every)
             for (weft_dtype dtype = WEFT_F32; dtype <= WEFT_F64; dtype++)

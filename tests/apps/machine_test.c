@@ -21,6 +21,12 @@ static const command_result *run_line(const char *line)
     return &result;
 }
 
+/* A sanitizer makes each measurement ten times as long, and has seen all of them in the first two. */
+static bool measures_again(void)
+{
+    return weft_test_stride(2) == 1;
+}
+
 static void check_refused(const char *line, const char *sentence)
 {
     const command_result *r = run_line(line);
@@ -119,6 +125,7 @@ static void test_two_files_become_one(void)
                   "they are of two machines: mine has ");
     check_refused(WEFT " machine merge laptop mine.json", "name one as ./laptop");
     check_refused(WEFT " machine merge mine.json", "weft machine merge takes two files");
+    if (!measures_again()) return;
     CHECK_EQ_INT(run_line(WEFT " calibrate --seconds 1 --noisy --add --out both.json && " WEFT
                                " machine show both.json | grep -q '1e-06 us'")
                      ->status,
@@ -215,8 +222,9 @@ static void test_what_is_no_machine(void)
     check_refused(WEFT " calibrate --seconds 0", "seconds");
     check_refused(GPT "--dry-run --machine ./nowhere.json",
                   "cannot read the machine file ./nowhere.json");
-    check_refused(WEFT " calibrate --seconds 1 --noisy --out mine.json/x",
-                  "cannot write mine.json/x: Not a directory");
+    if (measures_again())
+        check_refused(WEFT " calibrate --seconds 1 --noisy --out mine.json/x",
+                      "cannot write mine.json/x: Not a directory");
 }
 
 int main(void)
@@ -228,9 +236,9 @@ int main(void)
         RUN(test_every_program_that_trains_is_predicted);
         RUN(test_two_files_become_one);
         RUN(test_the_kernels_of_a_training_are_added);
-        RUN(test_other_programs_are_measured);
+        if (measures_again()) RUN(test_other_programs_are_measured);
         RUN(test_a_file_of_another_machine);
-        RUN(test_a_full_disk_leaves_the_old_file);
+        if (measures_again()) RUN(test_a_full_disk_leaves_the_old_file);
         RUN(test_what_is_no_machine);
         text_folder_close();
     }

@@ -1,6 +1,7 @@
 /* index: what is looked up in a plan that is done: which user's value a tensor stands for, the
  * versions of a value, from which step to which a tensor is used, and the kinds of traffic.
  */
+#include "likes.h"
 #include "regions.h"
 
 static void index_values(weft_plan *plan)
@@ -104,6 +105,8 @@ weft_status weft_plan_index(weft_plan *plan, weft_error *error)
     plan->version = weft_arena_take(plan->arena, bytes);
     if (!plan->user_of || !plan->version) return weft_fail_memory(error, bytes);
     index_values(plan);
+    WEFT_TRY(weft_find_likes(plan, error));
+    WEFT_TRY(weft_sizes_of(plan, 0, plan->arena, plan->build.moves, &plan->packed.sizes, error));
     WEFT_TRY(index_lifetimes(plan, error));
     WEFT_TRY(index_traffic(plan, error));
     WEFT_TRY(index_flops(plan, error));

@@ -255,8 +255,7 @@ static void print_step(const weft_plan *plan, const weft_step *step, FILE *file)
         fputc(' ', file);
         weft_id_print(step->in[i], file);
     }
-    if (step->kind == WEFT_STEP_CONVERT && /* lowered */
-        !weft_spec_equal(&step->convert.from, &step->convert.to, WEFT_MAX_DIMS))
+    if (step->kind == WEFT_STEP_CONVERT && step->convert.is_lowered)
         fprintf(file, "  %s", weft_convert_name(step->convert.kind));
     const uint32_t s = (uint32_t)(step - plan->steps), n_beside = weft_step_end(step, s) - s;
     if (n_beside) fprintf(file, " beside %u", n_beside);

@@ -296,13 +296,15 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
     *memory = plan->packed;
     if (rank == 0 && plan->packed.offset) return WEFT_OK;
     packing p = {.plan = plan, .rank = rank, .arena = arena};
-    weft_sizes sizes;
+    weft_sizes sizes = {0};
     WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
-    WEFT_TRY(weft_sizes_of(plan, rank, arena, p.moves, &sizes, error));
+    if (plan->likes.of_step != NULL) {
+        WEFT_TRY(weft_sizes_of(plan, rank, arena, p.moves, &sizes, error));
+        p.sizes = &sizes;
+    }
     const weft_memory *same = find_same(plan, &sizes);
     if (same) *memory = *same;
     if (same) return WEFT_OK;
-    p.sizes = &sizes;
     WEFT_TRY(list_buffers(&p, memory, error));
     memory->sizes = sizes;
     WEFT_TRY(pack(&p, memory, error));

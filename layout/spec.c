@@ -45,6 +45,7 @@ bool weft_spec_equal(const weft_spec *a, const weft_spec *b, int n_dims)
     if (a->partial != 0 && a->combine != b->combine) return false;
     for (int d = 0; d < weft_within(n_dims, WEFT_MAX_DIMS); d++) {
         if (a->n_split[d] != b->n_split[d]) return false;
+        if (a->n_split[d] == 0 && a->window[d].lead == 0 && b->window[d].lead == 0) continue;
         if (memcmp(a->split[d], b->split[d], (size_t)weft_splits_of(a, d)) != 0) return false;
         if (!weft_window_equal(&a->window[d], &b->window[d])) return false;
     }

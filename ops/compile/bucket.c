@@ -177,7 +177,6 @@ static weft_status make_step(const bucketing *j, weft_step *joined)
     joined->n_in = joined->n_out = (int)n;
     joined->in = placed;
     joined->out = placed + n;
-    joined->convert = weft_step_convert(j->plan, joined, 0);
     return WEFT_OK;
 }
 

@@ -319,7 +319,7 @@ weft_status weft_pass_hoist(weft_plan *plan, weft_error *error)
 {
     hoisting h = {.plan = plan, .error = error};
     bool is_found = false;
-    weft_step *ordered = calloc(plan->n_steps + 1, sizeof *ordered);
+    weft_step *ordered = malloc((plan->n_steps + 1) * sizeof *ordered);
     weft_status status =
         ordered ? take_lists(&h) : weft_fail_memory(error, plan->n_steps * sizeof *ordered);
     if (status == WEFT_OK) status = look_at_steps(&h);

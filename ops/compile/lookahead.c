@@ -161,12 +161,12 @@ static void set_goal(looking *l, uint32_t value)
 {
     const weft_tensor *tensor = &l->plan->graph->tensors[value];
     weft_spec *goal = &l->ahead->goal[value];
-    int8_t states[WEFT_MAX_AXES];
+    int8_t *states = l->ahead->finished[value];
     bool is_other = false;
     *goal = l->ahead->wanted[value];
+    memcpy(states, l->ahead->wanted_states[value], sizeof(weft_axis_states));
     if (!l->outlook.readers || tensor->placement || tensor->place_as || l->ahead->is_output[value])
         return;
-    states_of(l, goal, value, states);
     for (int a = 0; a < l->n_axes; a++) {
         const int8_t asked = l->ahead->asked[value][a];
         if (asked == NOT_ASKED || asked == DISAGREE || asked == states[a]) continue;
@@ -180,10 +180,8 @@ static void set_goal(looking *l, uint32_t value)
 static double finishing(const looking *l, uint32_t value, int axis)
 {
     const weft_mesh *mesh = l->plan->mesh;
-    const weft_type *type = type_of(l->plan, value);
-    double bytes = (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
-    int8_t states[WEFT_MAX_AXES];
-    states_of(l, &l->ahead->goal[value], value, states);
+    const int8_t *states = l->ahead->finished[value];
+    double bytes = l->ahead->bytes[value];
     for (int a = 0; a < l->n_axes; a++)
         if (a != axis && states[a] >= 0) bytes /= weft_mesh_axis_size(mesh, a);
     return weft_state_cost(WEFT_PARTIAL, states[axis], weft_mesh_axis_size(mesh, axis), bytes);
@@ -211,7 +209,8 @@ static weft_status ask_operands(looking *l, uint32_t id)
     weft_decided *decided;
     for (int i = 0; i < node->n_in; i++) {
         const uint32_t value = node->in[i];
-        l->ahead->goal[value] = l->ahead->wanted[value]; /* until it is its turn */
+        memcpy(l->ahead->finished[value], l->ahead->wanted_states[value],
+               sizeof(weft_axis_states)); /* until it is its turn */
         weft_lookahead_of(plan, l->ahead, value, &in.in[i]);
         memcpy(in.in[i].now, in.in[i].finished, sizeof in.in[i].now);
         if (node->op->element && !is_decided(weft_node_of(plan->graph, value)))
@@ -263,14 +262,14 @@ static weft_status look_at(looking *l, uint32_t id)
 void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint32_t value,
                        weft_holding *holding)
 {
-    const weft_type *type = &plan->graph->tensors[value].type;
+    const int n_axes = weft_mesh_n_axes(plan->mesh);
+    const uint32_t sum = ahead->joins[value];
     holding->value = value;
-    holding->is_free = holding->is_generated = weft_is_generated(plan, value);
-    holding->bytes = (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
-    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++) {
-        const uint32_t sum = ahead->joins[value];
+    holding->is_free = holding->is_generated = ahead->is_generated[value];
+    holding->bytes = ahead->bytes[value];
+    memcpy(holding->finished, ahead->finished[value], sizeof holding->finished);
+    for (int a = 0; a < n_axes; a++) {
         const bool costs_nothing = sum && ahead->share[value][a] < 1 && ahead->lasts[sum] >> a & 1;
-        holding->finished[a] = (int8_t)weft_spec_state(&ahead->goal[value], type->shape.n_dims, a);
         holding->share[a] = costs_nothing ? 0 : ahead->share[value][a];
     }
 }
@@ -289,6 +288,10 @@ void weft_lookahead_made(weft_lookahead *ahead, uint32_t value, const weft_spec 
 static weft_status take_room(weft_arena *arena, size_t n, weft_lookahead *ahead, weft_error *error)
 {
     ahead->wanted = weft_arena_take(arena, n * sizeof *ahead->wanted);
+    ahead->wanted_states = weft_arena_take(arena, n * sizeof *ahead->wanted_states);
+    ahead->finished = weft_arena_take(arena, n * sizeof *ahead->finished);
+    ahead->bytes = weft_arena_take(arena, n * sizeof *ahead->bytes);
+    ahead->is_generated = weft_arena_take(arena, n * sizeof *ahead->is_generated);
     ahead->joins = weft_arena_take(arena, n * sizeof *ahead->joins);
     ahead->can_be_partial = weft_arena_take(arena, n * sizeof *ahead->can_be_partial);
     ahead->addends = weft_arena_take(arena, n * sizeof *ahead->addends);
@@ -296,10 +299,24 @@ static weft_status take_room(weft_arena *arena, size_t n, weft_lookahead *ahead,
     ahead->goal = weft_arena_take(arena, n * sizeof *ahead->goal);
     ahead->share = weft_arena_take(arena, n * sizeof *ahead->share);
     ahead->lasts = weft_arena_take(arena, n * sizeof *ahead->lasts);
-    if (ahead->wanted && ahead->joins && ahead->can_be_partial && ahead->addends && ahead->asked &&
-        ahead->goal && ahead->share && ahead->lasts)
+    if (ahead->wanted && ahead->wanted_states && ahead->finished && ahead->bytes &&
+        ahead->is_generated && ahead->joins && ahead->can_be_partial && ahead->addends &&
+        ahead->asked && ahead->goal && ahead->share && ahead->lasts)
         return WEFT_OK;
     return weft_fail_memory(error, n * sizeof *ahead->wanted);
+}
+
+static weft_status describe(looking *l, uint32_t value)
+{
+    weft_lookahead *ahead = l->ahead;
+    const weft_type *type = type_of(l->plan, value);
+    ahead->bytes[value] =
+        (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
+    ahead->is_generated[value] = weft_is_generated(l->plan, value);
+    if (!weft_node_of(l->plan->graph, value)->op->makes_token)
+        WEFT_TRY(weft_wanted_spec(l->plan, value, &ahead->wanted[value], l->error));
+    states_of(l, &ahead->wanted[value], value, ahead->wanted_states[value]);
+    return WEFT_OK;
 }
 
 weft_status weft_lookahead_begin(weft_plan *plan, weft_sites *sites, const bool *is_output,
@@ -311,8 +328,7 @@ weft_status weft_lookahead_begin(weft_plan *plan, weft_sites *sites, const bool 
     *ahead = (weft_lookahead){.sites = sites, .is_output = is_output};
     WEFT_TRY(take_room(plan->arena, graph->n_tensors, ahead, error));
     for (uint32_t value = 1; value < graph->n_tensors; value++)
-        if (!weft_node_of(graph, value)->op->makes_token)
-            WEFT_TRY(weft_wanted_spec(plan, value, &ahead->wanted[value], error));
+        WEFT_TRY(describe(&l, value));
     find_joins(&l, readers);
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         if (!is_decided(&graph->nodes[id])) WEFT_TRY(count_addends(&l, id));
@@ -353,8 +369,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
 
 uint64_t weft_ahead_fingerprint(const weft_plan *plan, const weft_lookahead *ahead)
 {
-    const size_t n = plan->graph->n_tensors;
-    _Static_assert(sizeof *ahead->goal % sizeof(uint64_t) == 0, "mixed whole");
-    return mix(mix(0, ahead->goal, n * sizeof *ahead->goal), ahead->share,
+    const size_t n = plan->graph->n_tensors; /* states and what names want say the goals */
+    return mix(mix(0, ahead->finished, n * sizeof *ahead->finished), ahead->share,
                n * sizeof *ahead->share);
 }

@@ -15,8 +15,11 @@ typedef struct weft_outlook {
 typedef struct weft_lookahead {
     /* Of the graph: */
     struct weft_sites *sites;
-    const bool *is_output; /* [n_tensors] read after the run */
-    weft_spec *wanted;     /* [n_tensors] where names want the value */
+    const bool *is_output;           /* [n_tensors] read after the run */
+    weft_spec *wanted;               /* [n_tensors] where names want the value */
+    weft_axis_states *wanted_states; /* [n_tensors] the same by axis */
+    double *bytes;                   /* [n_tensors] of all of it */
+    bool *is_generated;              /* [n_tensors] weft_is_generated */
     /* [n_tensors] the result of its only reader, which can take it partial; 0: none */
     uint32_t *joins;
     uint8_t *can_be_partial;            /* [n_tensors] bit a: a sum over axis a may leave it so */
@@ -26,6 +29,8 @@ typedef struct weft_lookahead {
     /* [n_tensors] where it goes when it may not stay partial: its placement, or what all of its readers ask for, or
      * where names want it */
     weft_spec *goal;
+    weft_axis_states
+        *finished; /* [n_tensors] the same by axis; before it is known, what names want */
     /* [n_tensors] per axis, the part of the price of finishing it at its goal that it pays for itself when it comes out
      * partial */
     double (*share)[WEFT_MAX_AXES];

@@ -18,7 +18,8 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
     uint32_t at = step->in[0], made;
     for (int i = 0; i < n; i++) {
         weft_step part = *step;
-        part.convert = parts[i];
+        part.convert = (weft_step_conversion){
+            .kind = parts[i].kind, .axes = parts[i].axes, .is_lowered = true};
         part.in = &at;
         if (i < n - 1) {
             weft_placed between = {.value = from.value,
@@ -26,7 +27,7 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
                                    .spec = parts[i].to,
                                    .phase = step->phase,
                                    .reason = from.reason};
-            made = weft_plan_place(plan, &between);
+            made = weft_plan_place(plan, &between, NULL);
             if (!made) return weft_fail_memory(error, sizeof between);
         } else {
             made = step->out[0];

@@ -169,7 +169,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error)
     uses u;
     WEFT_TRY(count_uses(plan, &u, error));
     slot *slots = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *slots);
-    weft_step *ordered = calloc(plan->n_steps + 1, sizeof *ordered);
+    weft_step *ordered = malloc((plan->n_steps + 1) * sizeof *ordered);
     if (!slots || !ordered) {
         free(ordered);
         return weft_fail_memory(error, plan->n_steps * sizeof *slots);

@@ -141,15 +141,19 @@ static weft_status find_specs(weft_placing *p, const weft_choice_in *in, weft_de
     const weft_choice *choice = decided->choice;
     const int n_in = in->site->n_in, n_out = in->site->n_out;
     if (decided->in) return WEFT_OK;
-    weft_spec *specs =
-        weft_arena_take(weft_sites_arena(p->sites), (size_t)(n_in + n_out) * sizeof *specs);
-    if (!specs) return weft_fail_memory(p->error, (size_t)(n_in + n_out) * sizeof *specs);
+    weft_arena *arena = weft_sites_arena(p->sites);
+    weft_spec *specs = weft_arena_take(arena, (size_t)(n_in + n_out) * sizeof *specs);
+    weft_box *boxes = weft_arena_take(arena, (size_t)n_out * sizeof *boxes);
+    if (!specs || !boxes) return weft_fail_memory(p->error, (size_t)(n_in + n_out) * sizeof *specs);
     for (int i = 0; i < n_in; i++)
         spec_from(in, choice, i, choice->need[i], &specs[i]);
-    for (int o = 0; o < n_out; o++)
+    for (int o = 0; o < n_out; o++) {
         spec_from(in, choice, -1, choice->make[o], &specs[n_in + o]);
+        weft_spec_box(&specs[n_in + o], p->plan->mesh, &in->site->out[o].shape, 0, &boxes[o]);
+    }
     decided->in = specs;
     decided->out = specs + n_in;
+    decided->boxes = boxes;
     return WEFT_OK;
 }
 
@@ -185,7 +189,8 @@ weft_status weft_place_op(weft_placing *p, uint32_t id)
     }
     for (int o = 0; o < node->n_out; o++) {
         const weft_spec *spec = &decided->out[o];
-        results[o] = weft_add_version(p, node->out + (uint32_t)o, spec, scopes.out, node->phase);
+        results[o] = weft_add_version_in(p, node->out + (uint32_t)o, spec, &decided->boxes[o],
+                                         scopes.out, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
         weft_lookahead_made(&p->ahead, node->out + (uint32_t)o, spec);
@@ -336,10 +341,22 @@ static weft_status place_all(weft_placing *p)
     return place_once(p);
 }
 
+/* Unless that was done last: placing changes nothing of it that weft_ahead_anew does not put right. */
+static weft_status look(weft_placing *p, weft_outlook outlook)
+{
+    const weft_outlook *last = &p->looked;
+    if (p->has_looked && last->readers == outlook.readers && last->held == outlook.held &&
+        last->sums == outlook.sums)
+        return WEFT_OK;
+    p->looked = outlook;
+    p->has_looked = true;
+    return weft_lookahead_run(p->plan, outlook, &p->ahead, p->error);
+}
+
 static weft_status look_ahead(void *placing_, weft_outlook outlook, uint64_t *beliefs)
 {
     weft_placing *p = placing_;
-    WEFT_TRY(weft_lookahead_run(p->plan, outlook, &p->ahead, p->error));
+    WEFT_TRY(look(p, outlook));
     *beliefs = weft_ahead_fingerprint(p->plan, &p->ahead);
     return WEFT_OK;
 }
@@ -378,7 +395,7 @@ static weft_status place(weft_placing *p)
     WEFT_TRY(weft_place_scans_begin(p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
         WEFT_TRY(weft_compare_candidates(plan, look_ahead, place_draft, p, &outlook, p->error));
-    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    WEFT_TRY(look(p, outlook));
     return place_all(p);
 }
 

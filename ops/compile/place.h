@@ -10,6 +10,8 @@ typedef struct weft_placing {
     weft_plan *plan;
     weft_sites *sites;
     weft_lookahead ahead;
+    weft_outlook looked; /* the outlook that `ahead` is of, if it is of one */
+    bool has_looked;
     /* what it costs is added up here; NULL: this is no candidate */
     weft_planned_candidate *candidate;
     double flops;
@@ -44,6 +46,9 @@ uint32_t weft_want(weft_placing *p, uint32_t value, const weft_spec *spec, uint3
 /* A new version, to be read in the body of `scan`; 0 on failure. */
 uint32_t weft_add_version(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t scan,
                           weft_phase phase);
+/* The same where rank 0's box is known; NULL: it is not. */
+uint32_t weft_add_version_in(weft_placing *p, uint32_t value, const weft_spec *spec,
+                             const weft_box *box, uint32_t scan, weft_phase phase);
 
 /* ---- place.c ---- */
 

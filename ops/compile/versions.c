@@ -53,13 +53,19 @@ static uint32_t find_version(const weft_placing *p, uint32_t value, const weft_s
 uint32_t weft_add_version(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t scan,
                           weft_phase phase)
 {
+    return weft_add_version_in(p, value, spec, NULL, scan, phase);
+}
+
+uint32_t weft_add_version_in(weft_placing *p, uint32_t value, const weft_spec *spec,
+                             const weft_box *box, uint32_t scan, weft_phase phase)
+{
     weft_placed placed = {.value = value,
                           .type = *type_of(p->plan, value),
                           .spec = *spec,
                           .scan = scan,
                           .phase = (uint8_t)phase,
                           .stretch = p->stretch};
-    uint32_t id = weft_plan_place(p->plan, &placed);
+    uint32_t id = weft_plan_place(p->plan, &placed, box);
     if (!id) {
         weft_fail_memory(p->error, sizeof placed);
         return 0;

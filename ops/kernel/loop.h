@@ -113,6 +113,12 @@ typedef struct weft_prepared_loop weft_prepared_loop;
 weft_status weft_loop_prepare(const weft_loop *loop, weft_arena *arena,
                               const weft_prepared_loop **prepared, weft_error *error);
 
+/* weft_loop_again - a loop that is like a prepared one, but for where its operands and results are: segment by segment, in lists
+ * that live as long as it. *again NULL: they share memory in another way than those do, so it has to be prepared by itself.
+ * Local. */
+weft_status weft_loop_again(const weft_prepared_loop *like, const void *const *in, void *const *out,
+                            weft_arena *arena, const weft_prepared_loop **again, weft_error *error);
+
 /* weft_loop_run - `run` is the number of the run, from 1, that random ops count by. Local. */
 void weft_loop_run(const weft_prepared_loop *prepared, uint64_t run, weft_stream *stream);
 

@@ -116,7 +116,7 @@ weft_status weft_extend_loops(const weft_loop_driver *driver, weft_error *error)
 {
     weft_loop_driver taken;
     WEFT_GIVEN(driver, error);
-    WEFT_TRY(
-        weft_size_take(driver, &taken, sizeof taken, sizeof taken, "weft_extend_loops", error));
+    WEFT_TRY(weft_size_take(driver, &taken, offsetof(weft_loop_driver, again), sizeof taken,
+                            "weft_extend_loops", error));
     return weft_loop_driver_add(&taken, error);
 }

@@ -77,10 +77,10 @@ bool weft_convert_exchange(const weft_mesh *mesh, const weft_type *type,
 
 weft_convert_step weft_step_convert(const weft_plan *plan, const weft_step *step, int k)
 {
-    weft_convert_step convert = step->convert;
-    convert.from = plan->placed[step->in[k]].spec;
-    convert.to = plan->placed[step->out[k]].spec;
-    return convert;
+    return (weft_convert_step){.kind = step->convert.kind,
+                               .axes = step->convert.axes,
+                               .from = plan->placed[step->in[k]].spec,
+                               .to = plan->placed[step->out[k]].spec};
 }
 
 bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,

@@ -5,6 +5,7 @@
  * (regions.h). A loop may write over an operand that dies there, and so may an all_reduce, and a kernel over the sum
  * that it adds to. Boxes differ from rank to rank, so this pass works for one rank at a time.
  */
+#include "likes.h"
 #include "regions.h"
 #include "trials.h"
 
@@ -16,7 +17,8 @@ typedef struct packing {
     int rank;
     weft_arena *arena;
     weft_known_moves *moves;
-    weft_buffer *buffers; /* [n_buffers] */
+    const weft_sizes *sizes; /* NULL: not known */
+    weft_buffer *buffers;    /* [n_buffers] */
     uint32_t n_buffers;
     weft_regions regions;
     weft_life *life;     /* [n_buffers] of tensors */
@@ -74,6 +76,19 @@ static uint32_t dying_operand(const packing *p, const segment *g, uint32_t resul
     return 0;
 }
 
+static int64_t room_of(const packing *p, uint32_t placed)
+{
+    return p->sizes ? weft_aligned(p->sizes->bytes[p->plan->likes.of_placed[placed]])
+                    : weft_placed_room(p->plan, placed, p->rank);
+}
+
+static weft_status scratch_of(const packing *p, uint32_t s, int64_t *bytes, weft_error *error)
+{
+    if (!p->sizes) return weft_keep_scratch(p->moves, p->plan, &p->plan->steps[s], bytes, error);
+    *bytes = p->sizes->scratch[p->plan->likes.of_step[s]];
+    return WEFT_OK;
+}
+
 /* Pass 1: a buffer per temporary, and the last step that uses each. Pass 2 merges what is done in
  * place. */
 static weft_status make_buffers(packing *p, weft_error *error)
@@ -84,7 +99,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int o = 0; o < step->n_out; o++) {
             uint32_t owner = weft_placed_owner(plan, step->out[o]);
             if (plan->placed[owner].home == WEFT_TEMPORARY && !p->of_placed[owner]) {
-                p->buffers[p->n_buffers].bytes = weft_placed_room(plan, owner, p->rank);
+                p->buffers[p->n_buffers].bytes = room_of(p, owner);
                 p->of_placed[owner] = ++p->n_buffers;
             }
             use(p, owner, s);
@@ -92,7 +107,7 @@ static weft_status make_buffers(packing *p, weft_error *error)
         for (int i = 0; i < step->n_in; i++)
             use(p, step->in[i], s);
         int64_t scratch = 0;
-        WEFT_TRY(weft_keep_scratch(p->moves, plan, step, &scratch, error));
+        WEFT_TRY(scratch_of(p, s, &scratch, error));
         if (!scratch) continue;
         p->buffers[p->n_buffers] = (weft_buffer){
             .bytes = weft_aligned(scratch), .first = s, .last = weft_step_end(step, s)};
@@ -265,14 +280,33 @@ static weft_status list_places(const packing *p, weft_memory *memory, weft_error
     return WEFT_OK;
 }
 
+/* Sizes decide all: lifetimes are the plan's. */
+static const weft_memory *find_same(const weft_plan *plan, const weft_sizes *sizes)
+{
+    if (weft_same_sizes(plan, &plan->packed.sizes, sizes)) return &plan->packed;
+    const weft_memory *other = plan->others;
+    while (other != NULL && !weft_same_sizes(plan, &other->sizes, sizes))
+        other = other->next;
+    return other;
+}
+
 weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
                              weft_memory *memory, weft_error *error)
 {
     *memory = plan->packed;
     if (rank == 0 && plan->packed.offset) return WEFT_OK;
     packing p = {.plan = plan, .rank = rank, .arena = arena};
+    weft_sizes sizes = {0};
     WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
+    if (plan->likes.of_step != NULL) {
+        WEFT_TRY(weft_sizes_of(plan, rank, arena, p.moves, &sizes, error));
+        p.sizes = &sizes;
+    }
+    const weft_memory *same = find_same(plan, &sizes);
+    if (same) *memory = *same;
+    if (same) return WEFT_OK;
     WEFT_TRY(list_buffers(&p, memory, error));
+    memory->sizes = sizes;
     WEFT_TRY(pack(&p, memory, error));
     return list_places(&p, memory, error);
 }

@@ -43,6 +43,13 @@ typedef struct weft_fused_op {
     int n_out, out[2]; /* which results of the step they are; -1: none, it stays in the loop */
 } weft_fused_op;
 
+/* What a conversion step does; the specs are those of its operands and results (weft_step_convert). */
+typedef struct weft_step_conversion {
+    weft_convert_kind kind;
+    uint32_t axes;   /* as in weft_convert_step */
+    bool is_lowered; /* to one step of those that carry it out */
+} weft_step_conversion;
+
 /* Any number of operands and results. Lists live in the plan's arena. */
 typedef struct weft_step {
     weft_step_kind kind;
@@ -57,8 +64,7 @@ typedef struct weft_step {
      * row. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
     int n_segments, n_row_dims;
     const uint32_t *space; /* [n_segments] */
-    /* Of operand 0; the others go the same way from where they are to where their result is (weft_step_convert). */
-    weft_convert_step convert;
+    weft_step_conversion convert;
     const char *reason;
     /* of an exchange that goes on: it is finished before this step; the number of steps: at the end; 0: at once */
     uint32_t until;
@@ -85,6 +91,20 @@ typedef struct weft_timing {
 /* The scratch of conversions, as one rank has them (scratch.c). */
 typedef struct weft_known_moves weft_known_moves;
 
+/* Tensors that lie alike, and steps that do the same to such tensors (likes.h). Each kind is numbered, and has a first. */
+typedef struct weft_likes {
+    uint32_t n_placed, n_steps;     /* kinds; 0: they are not known yet */
+    uint32_t *of_placed, *of_step;  /* [plan->n_placed], [plan->n_steps] the kind of each */
+    const uint32_t *placed, *steps; /* [n_placed], [n_steps] the first of each kind */
+    uint32_t *n_of_step;            /* [n_steps] how many steps are of each */
+} weft_likes;
+
+/* What a rank has of each kind. */
+typedef struct weft_sizes {
+    int64_t *bytes;   /* [likes.n_placed] of its box; NULL: they are not known */
+    int64_t *scratch; /* [likes.n_steps] behind them */
+} weft_sizes;
+
 /* Where one rank's temporaries lie in its arena. */
 typedef struct weft_memory {
     int64_t *offset;  /* [n_placed] bytes from the arena's begin; -1: not a temporary */
@@ -95,6 +115,7 @@ typedef struct weft_memory {
     /* [n_packed] what was packed. A rank whose buffers are as large, and live as long, has the same places. */
     struct weft_buffer *const *buffers;
     uint32_t n_packed;
+    weft_sizes sizes;
     const struct weft_memory *next; /* of a list of those of other ranks */
 } weft_memory;
 
@@ -149,6 +170,7 @@ typedef struct weft_plan {
     /* ranks' that are known besides, while a program lays out those here; NULL: none */
     const weft_memory *others;
     /* By weft_plan_index, when all passes are done: */
+    weft_likes likes;
     uint32_t *user_of;     /* [graph->n_tensors] the first user's value it stands for; 0: none */
     uint32_t *version;     /* [graph->n_tensors] its first placed tensor; 0: none              */
     weft_traffic *traffic; /* [n_traffic] the kinds of traffic there are; counts and bytes 0 */
@@ -166,7 +188,8 @@ void weft_plan_destroy(weft_plan **plan);
 
 /* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
  * grow. */
-uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
+/* box: rank 0's; NULL: it is found. */
+uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed, const weft_box *box);
 /* The step's lists are copied into the plan's arena: the caller's may be on the stack. */
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
 weft_planned_skip *weft_plan_skip(weft_plan *plan);

@@ -1,7 +1,6 @@
 /* bind.c: one rank's steps with pointers in place of names: after this, a run allocates nothing. */
 #include "program.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,8 @@ enum { LINE = 64 };
 
 static int64_t top_of(const weft_rank *rank, uint32_t placed)
 {
-    const weft_plan *plan = rank->program->plan;
     if (rank->layout.offset[placed] < 0) return 0;
-    return rank->layout.offset[placed] + weft_placed_bytes(plan, placed, rank->rank);
+    return rank->layout.offset[placed] + weft_rank_bytes(rank, placed);
 }
 
 static weft_status bind_convert(weft_rank *rank, weft_bound_step *bound, weft_error *error)
@@ -63,7 +61,7 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
     const weft_step *step = bound->step;
     const weft_plan *plan = rank->program->plan;
     const bool is_each = plan->graph->nodes[step->node].op == &weft_op_scan_each;
-    const int64_t bytes = weft_placed_bytes(plan, is_each ? step->out[0] : step->in[0], rank->rank);
+    const int64_t bytes = weft_rank_bytes(rank, is_each ? step->out[0] : step->in[0]);
     const int64_t lines = (bytes + LINE - 1) / LINE;
     const int64_t begin = lines * bound->part.index / bound->part.count * LINE;
     const int64_t end = lines * (bound->part.index + 1) / bound->part.count * LINE;
@@ -84,7 +82,7 @@ static weft_status bind_begin(weft_rank *rank, weft_bound_step *bound, weft_erro
     weft_zeros *zeros = weft_arena_take(rank->program->arena, bytes);
     if (zeros == NULL) return weft_fail_memory(error, bytes);
     for (int o = 0; o < step->n_out; o++) {
-        const int64_t its = weft_placed_bytes(rank->program->plan, step->out[o], rank->rank);
+        const int64_t its = weft_rank_bytes(rank, step->out[o]);
         zeros[o] = (weft_zeros){rank->memory[step->out[o]], (its + 3) / 4};
     }
     bound->fence.zeros = zeros;
@@ -127,20 +125,28 @@ static const weft_step_run binders[WEFT_STEPS] = {[WEFT_STEP_KERNEL] = weft_bind
 
 /* ---- what reports call the steps ------------------------------------------------------------- */
 
-/* What the text is made of. Layers and unrolled steps say the same again and again: only the first is printed. */
+/* What the text is made of. */
 typedef struct spot_facts {
+    const weft_placed *placed;
     const weft_op *maker;
-    const char *variable, *file;  /* NULL: none */
-    uint64_t line, dtype, n_more; /* tensors that move with it */
-    weft_shape shape; /* the last: of its dims only those that are there are looked at */
+    const char *variable; /* NULL: it is none */
+    const weft_origin *origin;
+    int n_more; /* tensors that move with it */
 } spot_facts;
 
-/* Which spot has been found for which facts: open addressing; key 0 is free. */
+typedef struct spot_text {
+    char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
+} spot_text;
+
+/* Layers and unrolled steps say the same again and again: only the first is printed. Which spot has been found for which facts,
+ * and of exchanges which text: open addressing; key 0 is free. */
 enum { KNOWN = 2 * WEFT_SPOTS };
 typedef struct known_spots {
+    weft_arena *arena; /* of texts */
     int n;
     uint64_t key[KNOWN];
     uint32_t spot[KNOWN];
+    const spot_text *text[KNOWN];
 } known_spots;
 
 /* The place of `key`, or the free one where it belongs. */
@@ -152,49 +158,58 @@ static int find_known(const known_spots *known, uint64_t key)
     return at;
 }
 
-static void print_spot(const spot_facts *facts, char *what, char *where)
+static void print_spot(const spot_facts *facts, spot_text *text)
 {
+    char *what = text->what, *where = text->where;
     char shape[96], more[24] = "";
-    weft_shape_print(&facts->shape, shape, sizeof shape);
-    if (facts->n_more) snprintf(more, sizeof more, " and %d more", (int)facts->n_more);
+    weft_shape_print(&facts->placed->type.shape, shape, sizeof shape);
+    if (facts->n_more) snprintf(more, sizeof more, " and %d more", facts->n_more);
     snprintf(what, WEFT_SPOT_BYTES, "of %.48s%s %.64s %s%s",
              facts->variable ? facts->variable : facts->maker->name,
-             facts->variable ? "" : "'s result", shape, weft_dtype_name((weft_dtype)facts->dtype),
+             facts->variable ? "" : "'s result", shape, weft_dtype_name(facts->placed->type.dtype),
              more);
     *where = '\0';
-    if (facts->file)
-        snprintf(where, WEFT_SPOT_BYTES, ", called at %.40s:%d", facts->file, (int)facts->line);
+    if (facts->origin->file)
+        snprintf(where, WEFT_SPOT_BYTES, ", called at %.40s:%d", facts->origin->file,
+                 facts->origin->line);
 }
 
-static uint32_t make_spot(weft_rank *rank, const spot_facts *facts)
+static uint32_t make_spot(const weft_rank *rank, const spot_facts *facts)
 {
-    char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-    print_spot(facts, what, where);
-    strncat(what, where, sizeof what - strlen(what) - 1);
-    return weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
+    spot_text text;
+    char both[WEFT_SPOT_BYTES];
+    print_spot(facts, &text);
+    snprintf(both, sizeof both, "%s%s", text.what, text.where);
+    return weft_recorder_spot(rank->recorder, weft_digest(0, both, strlen(both)), both);
 }
 
-/* Of whole words: its size is a multiple of them, and padding is zero. */
-static uint64_t key_of(const spot_facts *facts)
+static uint64_t mix(uint64_t key, uint64_t word)
 {
-    const size_t bytes =
-        offsetof(spot_facts, shape.dims) + (size_t)facts->shape.n_dims * sizeof(weft_dim);
-    uint64_t words[sizeof *facts / sizeof(uint64_t)], key = 0;
-    memcpy(words, facts, bytes);
-    for (size_t i = 0; i < bytes / sizeof *words; i++) {
-        key = (key ^ words[i]) * 0x9e3779b97f4a7c15u;
-        key ^= key >> 29;
-    }
-    return key | 1;
+    key = (key ^ word) * 0x9e3779b97f4a7c15u;
+    return key ^ key >> 29;
 }
 
-static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts)
+/* `kind`: of the tensor, which stands for its shape and dtype. */
+static uint64_t key_of(const spot_facts *facts, uint32_t kind)
 {
-    const uint64_t key = key_of(facts);
+    const uint64_t counts = (uint64_t)kind << 32 | (uint64_t)facts->n_more;
+    uint64_t key = mix((uintptr_t)facts->maker, (uintptr_t)facts->variable);
+    key = mix(mix(key, (uintptr_t)facts->origin->file), (uint64_t)facts->origin->line);
+    return mix(key, counts) | 1;
+}
+
+static bool has_room(const known_spots *known)
+{
+    return known && known->n < KNOWN / 2;
+}
+
+static uint32_t know_spot(const weft_rank *rank, known_spots *known, const spot_facts *facts,
+                          uint64_t key)
+{
     const int at = known ? find_known(known, key) : 0;
     if (known && known->key[at] == key) return known->spot[at];
     const uint32_t spot = make_spot(rank, facts);
-    if (known && known->n < KNOWN / 2) {
+    if (has_room(known)) {
         known->n++;
         known->key[at] = key;
         known->spot[at] = spot;
@@ -202,21 +217,31 @@ static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts 
     return spot;
 }
 
-static void facts_of(const weft_plan *plan, uint32_t placed, const weft_origin *origin,
-                     spot_facts *facts)
+/* `own` holds it where it cannot be kept. */
+static const spot_text *know_text(known_spots *known, const spot_facts *facts, uint64_t key,
+                                  spot_text *own)
+{
+    const int at = known ? find_known(known, key) : 0;
+    if (known && known->key[at] == key) return known->text[at];
+    spot_text *text = has_room(known) ? weft_arena_take(known->arena, sizeof *text) : NULL;
+    print_spot(facts, text ? text : own);
+    if (!text) return own;
+    known->n++;
+    known->key[at] = key;
+    known->text[at] = text;
+    return text;
+}
+
+static spot_facts facts_of(const weft_plan *plan, uint32_t placed, const weft_step *step)
 {
     const weft_placed *p = &plan->placed[placed];
     const weft_node *maker = weft_node_of(plan->graph, p->value);
-    memset(facts, 0, sizeof *facts); /* padding too: the bytes are the key */
-    facts->maker = maker->op;
+    spot_facts facts = {
+        .placed = p, .maker = maker->op, .origin = &plan->graph->nodes[step->node].origin};
     if (p->home == WEFT_VARIABLE_HOME)
-        facts->variable = ((const weft_variable_attributes *)maker->attributes)->name;
-    facts->file = origin->file;
-    facts->line = (uint64_t)origin->line;
-    facts->dtype = p->type.dtype;
-    facts->shape.n_dims = p->type.shape.n_dims;
-    for (int d = 0; d < p->type.shape.n_dims; d++)
-        facts->shape.dims[d] = p->type.shape.dims[d];
+        facts.variable = ((const weft_variable_attributes *)maker->attributes)->name;
+    if (step->kind == WEFT_STEP_CONVERT) facts.n_more = step->n_in - 1;
+    return facts;
 }
 
 /* The tensor, and the place in the user's program. A move's calls are told by it on all ranks. */
@@ -226,15 +251,14 @@ static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *boun
     const weft_step *step = bound->step;
     const uint32_t placed = step->n_out > 0 ? step->out[0] : step->n_in > 0 ? step->in[0] : 0;
     if (rank->recorder == NULL || placed == 0) return;
-    spot_facts facts;
-    facts_of(plan, placed, &plan->graph->nodes[step->node].origin, &facts);
-    if (step->kind == WEFT_STEP_CONVERT) facts.n_more = (uint64_t)step->n_in - 1;
+    const spot_facts facts = facts_of(plan, placed, step);
+    const uint64_t key = key_of(&facts, plan->likes.of_placed[placed]);
     if (bound->exchange.move != NULL && bound->exchange.comm != NULL) {
-        char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-        print_spot(&facts, what, where);
-        weft_flight_name(bound->exchange.flight, rank->program->mark, what, where);
+        spot_text own;
+        const spot_text *text = know_text(known, &facts, mix(key, 1) | 1, &own);
+        weft_flight_name(bound->exchange.flight, rank->program->mark, text->what, text->where);
     } else {
-        bound->spot = know_spot(rank, known, &facts);
+        bound->spot = know_spot(rank, known, &facts, key);
     }
 }
 
@@ -296,9 +320,11 @@ weft_status weft_bind_step(weft_rank *rank, uint32_t s, weft_error *error)
 weft_status weft_bind(weft_rank *rank, weft_error *error)
 {
     known_spots *known = rank->recorder ? calloc(1, sizeof *known) : NULL; /* saves time only */
+    if (known) known->arena = weft_arena_create();
     weft_status status = WEFT_OK;
     for (uint32_t s = 0; s < rank->program->plan->n_steps && status == WEFT_OK; s++)
         status = bind_step(rank, known, s, error);
+    if (known) weft_arena_destroy(&known->arena);
     free(known);
     if (status == WEFT_OK) bind_ends(rank);
     return status;

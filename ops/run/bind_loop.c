@@ -96,7 +96,9 @@ static void bind_segment(const weft_rank *rank, const weft_step *step, int g, co
         if (op_of[k] >= 0) bind_index(plan, &step->links[k], &space, &segment->index[op_of[k]]);
 }
 
-weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+/* As its step says. */
+static weft_status bind_anew(weft_rank *rank, weft_bound_step *bound,
+                             const weft_loop_driver *driver, weft_error *error)
 {
     const weft_step *step = bound->step;
     const weft_plan *plan = rank->program->plan;
@@ -113,9 +115,36 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
     WEFT_TRY(weft_bind_ops(plan, step, loop, op_of, arena, error));
     for (int g = 0; g < step->n_segments; g++)
         bind_segment(rank, step, g, op_of, &loop->segment[g]);
+    return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop.prepared, error);
+}
+
+/* As one that is like it was, at its own addresses. */
+static weft_status bind_again(weft_rank *rank, weft_bound_step *bound, const void *like,
+                              const weft_loop_driver *driver, weft_error *error)
+{
+    const weft_step *step = bound->step;
+    weft_arena *arena = rank->program->arena;
+    const size_t n_in = (size_t)step->n_in, n_out = (size_t)step->n_out;
+    const void **in = weft_arena_take(arena, n_in * sizeof *in);
+    void **out = weft_arena_take(arena, n_out * sizeof *out);
+    if (!in || !out) return weft_fail_memory(error, (n_in + n_out) * sizeof *in);
+    for (int i = 0; i < step->n_in; i++)
+        in[i] = rank->memory[step->in[i]];
+    for (int o = 0; o < step->n_out; o++)
+        out[o] = rank->memory[step->out[o]];
+    return driver->again(like, bound->part, in, out, arena, &bound->loop.prepared, error);
+}
+
+weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_plan *plan = rank->program->plan;
+    weft_bound_like *like = &rank->likes[plan->likes.of_step[bound - rank->steps]];
     const weft_loop_driver *driver;
     WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
     bound->loop.run = driver->run;
-    bound->loop.draws = weft_loop_draws(plan, step);
-    return driver->bind(loop, bound->part, rank->stream, arena, &bound->loop.prepared, error);
+    bound->loop.draws = weft_loop_draws(plan, bound->step);
+    if (like->loop && driver->again) WEFT_TRY(bind_again(rank, bound, like->loop, driver, error));
+    if (!bound->loop.prepared) WEFT_TRY(bind_anew(rank, bound, driver, error));
+    if (!like->loop) like->loop = bound->loop.prepared;
+    return WEFT_OK;
 }

@@ -136,10 +136,11 @@ static weft_status plan_rank(weft_program *program, int at, weft_error *error)
     rank->recorder = weft_recorder_of(rank->rank);
     rank->memory = weft_arena_take(program->arena, (plan->n_placed + 1) * sizeof *rank->memory);
     rank->steps = weft_arena_take(program->arena, (plan->n_steps + 1) * sizeof *rank->steps);
+    rank->likes = weft_arena_take(program->arena, plan->likes.n_steps * sizeof *rank->likes);
     rank->traffic = weft_arena_copy(program->arena, plan->traffic,
                                     (size_t)plan->n_traffic * sizeof *rank->traffic);
     rank->trips = weft_arena_take(program->arena, (plan->graph->n_scans + 1) * sizeof *rank->trips);
-    if (!rank->memory || !rank->steps || !rank->traffic || !rank->trips)
+    if (!rank->memory || !rank->steps || !rank->likes || !rank->traffic || !rank->trips)
         return weft_fail_memory(error, plan->n_placed * sizeof *rank->memory);
     WEFT_TRY(weft_plan_memory(plan, rank->rank, program->arena, &rank->layout, error));
     rank->layout.next = plan->others;

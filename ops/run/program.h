@@ -44,6 +44,8 @@ typedef struct weft_zeros {
 typedef struct weft_bound_kernel {
     weft_launch launch;
     weft_call *call;
+    bool
+        is_shared; /* the call is that of other steps too: before each launch it gets this one's addresses */
     void (*release)(void *prepared); /* NULL: nothing to give back */
     bool waits;                      /* for the device */
 } weft_bound_kernel;
@@ -98,6 +100,14 @@ struct weft_bound_step {
     const weft_shared_write *shared; /* NULL: it concerns this rank alone */
 };
 
+/* What steps that do alike (likes.h) have in common on a rank. All 0: none of them is bound yet. */
+typedef struct weft_bound_like {
+    const weft_kernel *kernel; /* of kernel steps: which does them, their call, and its scratch */
+    weft_call *call;
+    int64_t scratch_bytes;
+    const void *loop; /* of loops: the first that was bound */
+} weft_bound_like;
+
 /* capture.c: what the device has kept of a run, to do it again. */
 typedef struct weft_capturer weft_capturer;
 
@@ -117,6 +127,7 @@ struct weft_rank {
     /* homes and arena lie where other processes see them: they are the communicators' to give back */
     bool is_seen;
     weft_bound_step *steps; /* [plan->n_steps] */
+    weft_bound_like *likes; /* [plan->likes.n_steps] */
     int64_t *trips;         /* [graph->n_scans + 1] of each scan, the trip that is made; [0] is 0 */
     uint32_t last_ends;     /* as bound_step.ends, of those that are finished at the end of a run */
     uint32_t n_under_way;   /* exchanges */
@@ -166,6 +177,21 @@ static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
 static inline uint32_t weft_all_axes(const weft_program *program)
 {
     return (1u << weft_mesh_n_axes(program->mesh)) - 1;
+}
+
+/* Of the rank's part of a placed tensor. */
+static inline int64_t weft_rank_bytes(const weft_rank *rank, uint32_t placed)
+{
+    return rank->layout.sizes.bytes[rank->program->plan->likes.of_placed[placed]];
+}
+
+/* The addresses of a step's operands and results. */
+static inline void weft_point_call(const weft_rank *rank, const weft_step *step, weft_call *call)
+{
+    for (int i = 0; i < step->n_in; i++)
+        call->in[i].data = rank->memory[step->in[i]];
+    for (int o = 0; o < step->n_out; o++)
+        call->out[o].data = rank->memory[step->out[o]];
 }
 
 /* bind.c: turn the plan's steps into pointers, for one rank. Local; the groups must be prepared. */

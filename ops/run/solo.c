@@ -39,11 +39,13 @@ static weft_status take_arrays(solo *s, const weft_plan *plan, weft_error *error
     s->program.common = weft_arena_take(arena, n_placed * sizeof *s->program.common);
     s->rank.memory = weft_arena_take(arena, n_placed * sizeof *s->rank.memory);
     s->rank.steps = weft_arena_take(arena, n_steps * sizeof *s->rank.steps);
+    s->rank.likes = weft_arena_take(arena, plan->likes.n_steps * sizeof *s->rank.likes);
     s->rank.trips = weft_arena_take(arena, (plan->graph->n_scans + 1) * sizeof *s->rank.trips);
     s->is_bound = weft_arena_take(arena, n_steps * sizeof *s->is_bound);
     s->seconds = weft_arena_take(arena, n_steps * (size_t)s->rounds * sizeof *s->seconds);
     const bool is_there = s->program.given && s->program.common && s->rank.memory &&
-                          s->rank.steps && s->rank.trips && s->is_bound && s->seconds;
+                          s->rank.steps && s->rank.likes && s->rank.trips && s->is_bound &&
+                          s->seconds;
     return is_there ? WEFT_OK : weft_fail_memory(error, n_steps * sizeof *s->rank.steps);
 }
 

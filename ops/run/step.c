@@ -15,7 +15,12 @@ static weft_status fail_there(const weft_rank *rank, const weft_bound_step *boun
 
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
-    bound->kernel.launch(bound->kernel.call);
+    weft_call *call = bound->kernel.call;
+    if (bound->kernel.is_shared) {
+        weft_point_call(rank, bound->step, call);
+        call->scratch = bound->scratch;
+    }
+    bound->kernel.launch(call);
     return error->status == WEFT_OK ? WEFT_OK : fail_there(rank, bound, error);
 }
 

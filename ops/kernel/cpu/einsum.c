@@ -361,6 +361,12 @@ static void run_zeros(const weft_einsum *p, weft_stream *stream)
         memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
 }
 
+static void point_at(weft_einsum *p, const weft_call *call)
+{
+    p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data;
+    p->data[WEFT_OUT] = call->out[0].data;
+}
+
 /* ---- once, before any run -------------------------------------------------------------------- */
 
 static void plan(weft_einsum *p, const weft_call *call)
@@ -374,8 +380,6 @@ static void plan(weft_einsum *p, const weft_call *call)
                        .run = run_zeros,
                        .adds = call->accumulates,
                        .count = weft_view_count(out)};
-    p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data,
-    p->data[WEFT_OUT] = out->data;
     for (int t = 0; t < WEFT_NEST_TENSORS; t++)
         p->bytes[t] = weft_dtype_bytes(tensor[t].view->dtype);
     if (p->count == 0) return;
@@ -414,7 +418,8 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 
 static void launch(const weft_call *call)
 {
-    const weft_einsum *p = call->prepared;
+    weft_einsum *p = call->prepared;
+    point_at(p, call);
     if (p->adds) weft_begin_sum(call);
     p->run(p, call->stream);
 }
@@ -423,6 +428,7 @@ void weft_einsum_cpu(const weft_call *call)
 {
     weft_einsum p;
     plan(&p, call);
+    point_at(&p, call);
     if (p.adds) weft_begin_sum(call);
     p.run(&p, call->stream);
 }
@@ -436,4 +442,5 @@ const weft_kernel weft_kernel_einsum = {
     .launch = launch,
     .accumulates = true,
     .carried_alone = true,
+    .prepares_alike = true,
 };

@@ -290,4 +290,19 @@ static void run_here(void *bound, uint64_t run, int64_t trip)
     weft_bound_loop_run(bound, run, trip);
 }
 
-const weft_loop_driver weft_loops_own = {.device = WEFT_CPU, .bind = bind_here, .run = run_here};
+static weft_status bind_again(const void *like, weft_loop_part part, const void *const *in,
+                              void *const *out, weft_arena *arena, void **bound, weft_error *error)
+{
+    const weft_bound_loop *first = like;
+    const weft_prepared_loop *prepared;
+    weft_bound_loop *b = NULL;
+    *bound = NULL;
+    WEFT_TRY(weft_loop_again(first->loop, in, out, arena, &prepared, error));
+    if (!prepared) return WEFT_OK;
+    const weft_status status = weft_loop_bind(prepared, part, first->stream, arena, &b, error);
+    *bound = b;
+    return status;
+}
+
+const weft_loop_driver weft_loops_own = {
+    .device = WEFT_CPU, .bind = bind_here, .run = run_here, .again = bind_again};

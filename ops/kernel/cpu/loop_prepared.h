@@ -50,6 +50,7 @@ typedef struct weft_ref {
     char *data;
     int64_t offset, row, step;
     const int64_t *outer; /* [n_outer] */
+    int of;               /* operand + 1; -(result + 1); 0: the lane's scratch */
 } weft_ref;
 
 typedef struct weft_stage {
@@ -78,7 +79,9 @@ struct weft_space {
     int64_t (*index_stride)[WEFT_MAX_DIMS + 1]; /* [n_ops] */
     int64_t *index_begin, *index_trip;          /* [n_ops] */
     const char **data;                          /* [n_in] */
-    int n_in, n_ops, n_refs;
+    char *const *out;                           /* [n_out] */
+    int64_t *in_bytes, *out_bytes;              /* [n_in], [n_out] how much they span */
+    int n_in, n_ops, n_out, n_refs;
     weft_ref *refs;            /* [n_refs], 0 is none */
     const weft_block_env *env; /* [n_ops] */
     int n_stages;
@@ -159,6 +162,9 @@ bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int6
 bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
 /* Shares a few long rows that one pass reduces out in units, whose states are merged; `length`: of a unit. */
 void weft_space_cut_row(weft_space *space, int64_t length);
+/* Does result o share memory with operand k? */
+bool weft_space_shares(const weft_space *space, int o, int k);
+bool weft_spans_meet(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes);
 /* loop.c */
 int64_t weft_space_tables(const weft_space *space); /* bytes of a lane's */
 

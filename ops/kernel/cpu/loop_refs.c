@@ -32,7 +32,7 @@ static int operand_ref(weft_making *m, int k, int64_t step, int64_t rows)
 {
     weft_space *s = m->space;
     const int bytes = m->value[k].bytes;
-    weft_ref ref = {.data = (char *)s->data[k], .step = step};
+    weft_ref ref = {.data = (char *)s->data[k], .step = step, .of = k + 1};
     if (weft_space_rows_are_even(s, s->stride[k], rows)) {
         ref.row = rows * bytes;
     } else if (!weft_space_rows_are_even(s, s->stride[k], 0)) {
@@ -115,7 +115,8 @@ int weft_making_result(weft_making *m, int o)
     if (m->out[o] != 0) return m->out[o];
     const weft_loop_slot *v = &m->value[m->loop->out[o]];
     const int64_t row = (v->of_rows ? v->width : m->space->row) * v->bytes;
-    return m->out[o] = add_ref(m, (weft_ref){.data = m->segment->out[o],
+    return m->out[o] = add_ref(m, (weft_ref){.data = m->space->out[o],
+                                             .of = -(o + 1),
                                              .row = row,
                                              .step = v->of_rows ? 0 : v->bytes});
 }

@@ -108,35 +108,45 @@ static int64_t result_bytes(const weft_making *m, const weft_loop_slot *v)
     return m->space->n_rows * (v->of_rows ? v->width : m->space->row) * v->bytes;
 }
 
-static bool meet(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
+static void find_bytes(const weft_making *m)
 {
-    return a && b && a < b + b_bytes && b < a + a_bytes;
+    for (int k = 0; k < m->loop->n_in; k++)
+        m->space->in_bytes[k] = operand_bytes(m, k);
+    for (int o = 0; o < m->loop->n_out; o++)
+        m->space->out_bytes[o] = result_bytes(m, &m->value[m->loop->out[o]]);
 }
 
 bool weft_making_shares(const weft_making *m, int o, int k)
 {
-    const weft_loop_slot *v = &m->value[m->loop->out[o]];
-    return meet(m->segment->out[o], result_bytes(m, v), m->space->data[k], operand_bytes(m, k));
+    return weft_space_shares(m->space, o, k);
+}
+
+static weft_status check_slots(const weft_making *m, weft_error *error)
+{
+    const weft_loop *loop = m->loop;
+    for (int o = 0; o < loop->n_out; o++)
+        if (loop->out[o] < loop->n_in || loop->out[o] >= m->n_slots)
+            return weft_fail(error, WEFT_INTERNAL, "result %d of a loop is slot %d, no op's", o,
+                             loop->out[o]);
+    return WEFT_OK;
 }
 
 weft_status weft_making_check_results(const weft_making *m, weft_error *error)
 {
     const weft_loop *loop = m->loop;
+    const weft_space *s = m->space;
+    WEFT_TRY(check_slots(m, error));
+    find_bytes(m);
     for (int o = 0; o < loop->n_out; o++) {
-        if (loop->out[o] < loop->n_in || loop->out[o] >= m->n_slots)
-            return weft_fail(error, WEFT_INTERNAL, "result %d of a loop is slot %d, no op's", o,
-                             loop->out[o]);
         const weft_loop_slot *v = &m->value[loop->out[o]];
         for (int k = 0; k < loop->n_in; k++)
-            if (weft_making_shares(m, o, k) &&
-                !(m->segment->out[o] == m->space->data[k] && lies_as(m, k, v)))
+            if (weft_space_shares(s, o, k) && !(s->out[o] == s->data[k] && lies_as(m, k, v)))
                 return weft_fail(error, WEFT_INTERNAL,
                                  "result %d of a loop shares memory with operand %d, which is not "
                                  "read in step",
                                  o, k);
         for (int p = 0; p < o; p++)
-            if (meet(m->segment->out[o], result_bytes(m, v), m->segment->out[p],
-                     result_bytes(m, &m->value[loop->out[p]])))
+            if (weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p]))
                 return weft_fail(error, WEFT_INTERNAL, "results %d and %d of a loop share memory",
                                  p, o);
     }

@@ -134,18 +134,33 @@ bool weft_space_rows_are_even(const weft_space *s, const int64_t *stride, int64_
     return true;
 }
 
+bool weft_spans_meet(const char *a, int64_t a_bytes, const char *b, int64_t b_bytes)
+{
+    return a && b && a < b + b_bytes && b < a + a_bytes;
+}
+
+bool weft_space_shares(const weft_space *s, int o, int k)
+{
+    return weft_spans_meet(s->out[o], s->out_bytes[o], s->data[k], s->in_bytes[k]);
+}
+
 weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loop_segment *segment,
                             weft_arena *arena, weft_error *error)
 {
     const size_t n_in = (size_t)loop->n_in + 1, n_ops = (size_t)loop->n_ops + 1;
-    *s = (weft_space){.n_in = loop->n_in, .n_ops = loop->n_ops};
+    const size_t n_out = (size_t)loop->n_out + 1;
+    *s = (weft_space){.n_in = loop->n_in, .n_ops = loop->n_ops, .n_out = loop->n_out};
     s->stride = weft_arena_take(arena, n_in * sizeof *s->stride);
     s->data = weft_arena_take(arena, n_in * sizeof *s->data);
+    s->out = weft_arena_copy(arena, segment->out, (size_t)loop->n_out * sizeof *s->out);
+    s->in_bytes = weft_arena_take(arena, n_in * sizeof *s->in_bytes);
+    s->out_bytes = weft_arena_take(arena, n_out * sizeof *s->out_bytes);
     s->index_stride = weft_arena_take(arena, n_ops * sizeof *s->index_stride);
     s->index_begin = weft_arena_take(arena, n_ops * sizeof *s->index_begin);
     s->index_trip = weft_arena_take(arena, n_ops * sizeof *s->index_trip);
     weft_block_env *env = weft_arena_take(arena, n_ops * sizeof *env);
-    if (!s->stride || !s->data || !s->index_stride || !s->index_begin || !s->index_trip || !env)
+    if (!s->stride || !s->data || !s->index_stride || !s->index_begin || !s->index_trip || !env ||
+        !s->out || !s->in_bytes || !s->out_bytes)
         return weft_fail_memory(error, n_ops * sizeof *env);
     for (int k = 0; k < loop->n_in; k++)
         s->data[k] = segment->in[k].data;

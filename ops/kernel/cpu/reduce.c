@@ -164,6 +164,11 @@ static void merge_chunks(const reduction *r, double *partial)
     }
 }
 
+static void point_at(reduction *r, const weft_call *call)
+{
+    r->in = call->in[0].data, r->out = call->out[0].data;
+}
+
 /* All that does not change from run to run. */
 static void plan(reduction *r, const weft_call *call)
 {
@@ -174,7 +179,6 @@ static void plan(reduction *r, const weft_call *call)
     r->reducer = &weft_reducers[attributes->combine];
     r->bytes = weft_dtype_bytes(r->dtype);
     r->width = weft_combine_width(r->combine);
-    r->in = in->data, r->out = out->data;
     const int along = r->combine == WEFT_ARGMAX ? weft_shape_find(&in->shape, attributes->dim) : -1;
     if (along >= 0) r->first_index = in->box.begin[along];
     sort_dims(r, in, out);
@@ -202,7 +206,9 @@ static weft_status prepare(const weft_call *call, weft_arena *arena, void **prep
 
 static void launch(const weft_call *call)
 {
-    run(call->prepared, call->stream);
+    reduction *r = call->prepared;
+    point_at(r, call);
+    run(r, call->stream);
 }
 
 /* What doubles do not hold is not for this one. */
@@ -216,6 +222,7 @@ void weft_reduce_cpu(const weft_call *call)
 {
     reduction r;
     plan(&r, call);
+    point_at(&r, call);
     run(&r, call->stream);
 }
 
@@ -227,4 +234,5 @@ const weft_kernel weft_kernel_reduce = {
     .takes = takes,
     .prepare = prepare,
     .launch = launch,
+    .prepares_alike = true,
 };

@@ -84,6 +84,7 @@ static void run(void *bound, uint64_t number, int64_t trip)
 
 weft_status cuda_loops_open(weft_device_kind device, weft_error *error)
 {
-    const weft_loop_driver driver = {sizeof driver, device, bind, run};
+    const weft_loop_driver driver = {
+        .size = sizeof driver, .device = device, .bind = bind, .run = run};
     return weft_extend_loops(&driver, error);
 }

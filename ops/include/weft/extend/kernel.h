@@ -79,7 +79,7 @@ typedef struct weft_kernel {
     bool (*takes)(const weft_call *call); /* whether it can do this call; NULL: any of its dtypes */
     int64_t (*scratch)(
         const weft_call *call); /* bytes for each launch; NULL: none                    */
-    /* Once for each call that is bound to its memory: what can be worked out before the first launch, into `arena`, whose
+    /* Once for each call that is bound to its memory (but prepares_alike): what can be worked out before the first launch, into `arena`, whose
      * memory lives as long as the call. NULL: there is nothing to work out. */
     weft_status (*prepare)(const weft_call *call, weft_arena *arena, void **prepared,
                            weft_error *error);
@@ -96,6 +96,9 @@ typedef struct weft_kernel {
     /* Where products may be computed in bf16 (weft_precision), any operand and result of f32 of its op may be one of bf16 in a
      * call, each for itself: it rounds them anyway. Its dtypes have both. */
     bool narrows;
+    /* What it prepares depends on no address of the call, and its launch takes them from the call: calls that differ by addresses
+     * alone share it, and are one call whose addresses change between launches. It has no release */
+    bool prepares_alike;
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))
@@ -124,6 +127,11 @@ typedef struct weft_loop_driver {
                         weft_arena *arena, void **bound, weft_error *error);
     /* Put onto the stream; allocates nothing. `trip` is that of the scan over a dim in whose body it is; else 0. */
     void (*run)(void *bound, uint64_t run, int64_t trip);
+    /* Binds a loop that is `like` one that is bound, but for its addresses: of operands, segment by segment, and of results. They
+     * live as long as `bound`. NULL: the driver cannot. *bound NULL: those share memory in another way, so the loop is bound
+     * by itself. */
+    weft_status (*again)(const void *like, weft_loop_part part, const void *const *in,
+                         void *const *out, weft_arena *arena, void **bound, weft_error *error);
 } weft_loop_driver;
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */

@@ -57,7 +57,7 @@ static void idx_close(void *source)
         for (int64_t i = 0; i < n; i++)                                                            \
             ((T *)to)[i] = (T)(number);                                                            \
     }
-PUT(put_f32, float, from[i] / 255.0)
+PUT(put_f32, float, (float)from[i] / 255.0f)
 PUT(put_f64, double, from[i] / 255.0)
 PUT(put_bf16, uint16_t, weft_bf16_of_f64(from[i] / 255.0))
 PUT(put_f16, uint16_t, weft_f16_of_f64(from[i] / 255.0))

@@ -236,6 +236,7 @@ static weft_status measure_all(calibrating *c, double from, double until)
 {
     const double part = until - from;
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
+    if (c->is_one) WEFT_TRY(weft_calibrate_runs(c, c->host));
     WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
     WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
@@ -350,18 +351,36 @@ static weft_status open_model(const calibrating *c, weft_machine_model **model)
                                    found->processor, made, found->n_cores, model, c->error);
 }
 
+/* All processes together. */
+static weft_status run_processes(calibrating *c, const weft_world *world, int lanes)
+{
+    char text[24];
+    weft_mesh *all = NULL;
+    snprintf(text, sizeof text, "rank:%d", world->n_processes);
+    (void)!open_host(c, 1, lanes);
+    WEFT_TRY(weft_world_agree(c->error));
+    weft_status status = weft_mesh_create(world, text, &all, c->error);
+    if (status == WEFT_OK) status = weft_calibrate_runs(c, all);
+    (void)!weft_mesh_destroy(&all);
+    (void)!weft_mesh_destroy(&c->host);
+    return status;
+}
+
 static weft_status measure_pass(calibrating *c, const weft_world *world)
 {
     const int cores = weft_machine_info()->n_cores;
     const bool exchanges = !c->adds;
-    if (world->n_processes == 1) {
+    c->is_one = world->n_processes == 1;
+    if (c->is_one) {
         WEFT_TRY(calibrate_loads(c, cores));
         return exchanges ? weft_calibrate_threads(c, cores) : WEFT_OK;
     }
     const int near = world->n_host_processes, lanes = world->cores >= 1 ? (int)world->cores : 1;
     (void)!calibrate_load(c, 1, near, lanes, 0, LOADS_PART);
     WEFT_TRY(weft_world_agree(c->error));
-    return exchanges ? weft_calibrate_processes(c, world) : WEFT_OK;
+    if (!exchanges) return WEFT_OK;
+    WEFT_TRY(run_processes(c, world, lanes));
+    return weft_calibrate_processes(c, world);
 }
 
 /* A model by itself, then merged into the whole. */

@@ -19,7 +19,8 @@ typedef struct calibrating {
     double probed;               /* seconds of the probe */
     /* of each load the fastest of all passes, and the next; 0: none yet */
     double probes[WEFT_CALIBRATE_LOADS][2];
-    bool adds; /* to a model that is there: kernels of programs alone */
+    bool is_one; /* process, whose threads are all ranks */
+    bool adds;   /* to a model that is there: kernels of programs alone */
     int n_left;
     struct {
         const char *what;
@@ -31,6 +32,10 @@ typedef struct calibrating {
 double weft_calibrating_part(const calibrating *c);
 void weft_calibrating_tell(const calibrating *c, const char *what);
 void weft_calibrating_leave(calibrating *c, const char *what);
+
+/* runs.c: what a run of the load's ranks takes besides its steps. mesh: of the load's ranks, each with a rank's lanes; c->host: those
+ * that are of this process. Collective over the job. */
+weft_status weft_calibrate_runs(calibrating *c, weft_mesh *mesh);
 
 /* levels.c: exchanges of 2, 4, ... threads, up to twice as many as there are cores; of the job's processes. Collective over the
  * job. */

@@ -26,15 +26,19 @@ int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes)
     return level_over(clock->plan->mesh, clock->model, rank, axes);
 }
 
+/* More ranks than were measured at once share what these had. */
+static double shared(const weft_clock *clock, const weft_load *load, double seconds)
+{
+    const bool is_full = load->ranks * load->lanes >= clock->model->cores;
+    const bool is_more = clock->host_ranks > load->ranks;
+    return is_full && is_more ? seconds * clock->host_ranks / load->ranks : seconds;
+}
+
 static void look_up(const weft_clock *clock, const weft_workload *work, weft_known_work *known)
 {
     const weft_load *load = weft_load_of(clock->model, clock->host_ranks);
-    /* More ranks than were measured at once share what these had. */
-    const bool is_full = load->ranks * load->lanes >= clock->model->cores;
-    known->seconds = weft_work_seconds(load, work, &known->source);
+    known->seconds = shared(clock, load, weft_work_seconds(load, work, &known->source));
     known->spread = weft_work_spread(load, work);
-    if (is_full && clock->host_ranks > load->ranks)
-        known->seconds = known->seconds * clock->host_ranks / load->ranks;
 }
 
 static weft_step_time work_time(weft_clock *clock, const weft_step *step, int rank)
@@ -49,6 +53,20 @@ static weft_step_time work_time(weft_clock *clock, const weft_step *step, int ra
     if (known->id == 0) look_up(clock, &work, known);
     known->id = id;
     return (weft_step_time){known->seconds, known->spread, known->source};
+}
+
+double weft_clock_besides(const weft_clock *clock, int rank)
+{
+    const weft_load *load = weft_load_of(clock->model, clock->host_ranks);
+    double bytes = 0;
+    for (uint32_t id = 1; id < clock->plan->n_placed; id++) {
+        weft_view view;
+        if (clock->plan->placed[id].home != WEFT_INPUT_HOME) continue;
+        weft_placed_view(clock->plan, id, rank, &view);
+        bytes += (double)weft_view_count(&view) * (double)weft_dtype_bytes(view.dtype);
+    }
+    const double rate = load->input_bytes_per_second;
+    return shared(clock, load, load->run_seconds + (rate > 0 ? bytes / rate : 0));
 }
 
 weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int rank)

@@ -36,6 +36,8 @@ weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *mod
                             int n_kinds, weft_arena *arena, weft_clock *clock, weft_error *error);
 /* weft_clock_step - a step once, undisturbed. Local. */
 weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int rank);
+/* weft_clock_besides - what a run takes besides its steps, where `rank` has its inputs written before it. Local; pure. */
+double weft_clock_besides(const weft_clock *clock, int rank);
 /* weft_clock_level - the level at which the group of `rank` over `axes` meets, by its ranks that are farthest apart. Local; pure. */
 int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes);
 /* weft_clock_links - what the machine's levels say of the links along each axis of a mesh, as weft_compile_options.link takes

@@ -27,7 +27,10 @@ typedef struct weft_sample {
 
 typedef struct weft_load {
     int ranks, lanes;
-    double step_seconds;               /* of a step that does nothing */
+    double step_seconds; /* of a step that does nothing */
+    double run_seconds;  /* that a run takes besides its steps; 0: the file does not say */
+    /* into a rank's inputs, while those of all ranks are written; 0: the file does not say, and it takes no time */
+    double input_bytes_per_second;
     weft_curve flop_rate[WEFT_DTYPES]; /* a second, by flops; of none: f32's */
     weft_curve byte_rate;              /* a second, by bytes of all operands and results */
     double other_act;                  /* seconds an element of an act that is not named */

@@ -74,6 +74,8 @@ static weft_status merge_load(weft_machine_model *model, weft_load *into, const 
                               weft_error *error)
 {
     into->step_seconds = shorter(into->step_seconds, from->step_seconds);
+    into->run_seconds = shorter(into->run_seconds, from->run_seconds);
+    into->input_bytes_per_second = fmax(into->input_bytes_per_second, from->input_bytes_per_second);
     into->other_act = shorter(into->other_act, from->other_act);
     WEFT_TRY(merge_curve(model->arena, &into->byte_rate, &from->byte_rate, fmax, error));
     for (int d = 0; d < WEFT_DTYPES; d++)

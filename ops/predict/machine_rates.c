@@ -26,6 +26,8 @@ static void add_load(listing *l, const weft_load *load)
     char who[40];
     snprintf(who, sizeof who, "%d x %d lanes", load->ranks, load->lanes);
     add(l, 1e6 * load->step_seconds, "us", "%s: a step", who);
+    add(l, 1e6 * load->run_seconds, "us", "%s: a run, besides its steps", who);
+    add(l, 1e-9 * load->input_bytes_per_second, "GB/s", "%s: written into a rank's inputs", who);
     for (int d = 0; d < WEFT_DTYPES; d++)
         for (int i = 0; i < load->flop_rate[d].n; i++)
             add(l, 1e-9 * load->flop_rate[d].value[i], "GFLOP/s", "%s: products, %s, %.3g flops",

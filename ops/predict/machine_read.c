@@ -138,12 +138,17 @@ static weft_status read_samples(weft_reading *r, const json_t *in, weft_load *lo
 static weft_status read_load(weft_reading *r, json_t *in, weft_load *load)
 {
     static const char *const keys[] = {
-        "ranks",   "lanes", "step_seconds", "flops_per_second", "bytes_per_second", "act_seconds",
-        "kernels", NULL};
+        "ranks",       "lanes",   "step_seconds", "flops_per_second",       "bytes_per_second",
+        "act_seconds", "kernels", "run_seconds",  "input_bytes_per_second", NULL};
     WEFT_TRY(weft_json_known(r, in, keys));
     WEFT_TRY(weft_json_count(r, in, "ranks", 1, &load->ranks));
     WEFT_TRY(weft_json_count(r, in, "lanes", 1, &load->lanes));
     WEFT_TRY(weft_json_number(r, in, "step_seconds", 0, 1, &load->step_seconds));
+    if (json_object_get(in, "run_seconds"))
+        WEFT_TRY(weft_json_number(r, in, "run_seconds", 0, 100, &load->run_seconds));
+    if (json_object_get(in, "input_bytes_per_second"))
+        WEFT_TRY(weft_json_number(r, in, "input_bytes_per_second", 0, 1e18,
+                                  &load->input_bytes_per_second));
     WEFT_TRY(read_flop_rates(r, in, load));
     WEFT_TRY(weft_json_curve(r, in, "bytes_per_second", &load->byte_rate));
     WEFT_TRY(read_acts(r, in, load));

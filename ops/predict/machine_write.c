@@ -56,10 +56,11 @@ static json_t *load_json(const weft_load *load)
     json_t *samples = json_array();
     for (int s = 0; s < load->n_samples; s++)
         json_array_append_new(samples, sample_json(&load->samples[s]));
-    return json_pack("{si si sf so so so so}", "ranks", load->ranks, "lanes", load->lanes,
-                     "step_seconds", load->step_seconds, "flops_per_second", rates_json(load),
-                     "bytes_per_second", curve_json(&load->byte_rate), "act_seconds",
-                     acts_json(load), "kernels", samples);
+    return json_pack("{si si sf sf sf so so so so}", "ranks", load->ranks, "lanes", load->lanes,
+                     "step_seconds", load->step_seconds, "run_seconds", load->run_seconds,
+                     "input_bytes_per_second", load->input_bytes_per_second, "flops_per_second",
+                     rates_json(load), "bytes_per_second", curve_json(&load->byte_rate),
+                     "act_seconds", acts_json(load), "kernels", samples);
 }
 
 static json_t *level_json(const weft_level *level)

@@ -124,6 +124,7 @@ weft_status weft_walk_sum_up(const timeline *t, const weft_predict_options *opti
     const weft_plan *plan = t->plan;
     double last = t->clocks[0].now;
     p->seconds = weft_walk_seconds(t);
+    p->besides_seconds = t->besides;
     p->n_kinds = t->classes.n;
     p->n_queues = (int)plan->n_queues;
     p->n_axes = weft_mesh_n_axes(plan->mesh);

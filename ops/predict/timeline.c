@@ -28,6 +28,7 @@ static void find_seconds(timeline *t, const weft_predict_options *options)
             if (clock->spread) clock->spread[s] = time.spread;
             if (c == 0) t->source[s] = (uint8_t)time.source;
         }
+        t->besides = fmax(t->besides, weft_clock_besides(&t->clock, clock->rank));
     }
 }
 
@@ -324,7 +325,7 @@ double weft_walk_seconds(const timeline *t)
     double seconds = 0;
     for (int c = 0; c < t->classes.n; c++)
         seconds = fmax(seconds, t->clocks[c].now);
-    return seconds;
+    return seconds + t->besides;
 }
 
 static weft_status open_noise(timeline *t, weft_arena *arena, rank_clock *clock)

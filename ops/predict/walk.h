@@ -42,6 +42,7 @@ typedef struct timeline {
     rank_clock *clocks;  /* [classes.n] */
     uint8_t *source;     /* [n_steps] weft_time_source */
     sums *sums;          /* [n_steps] */
+    double besides;      /* seconds of a run besides its steps */
     double *begin, *end; /* [n_steps] of the first time; begin below 0: not yet */
     weft_regions regions;
 } timeline;
@@ -56,7 +57,7 @@ static inline uint32_t weft_axes_of(const weft_step *step)
 weft_status weft_walk_open(timeline *t, weft_arena *arena, const weft_predict_options *options);
 /* weft_walk - the whole plan from time 0, by the clocks' seconds. Local. */
 weft_status weft_walk(timeline *t);
-/* weft_walk_seconds - when the last rank is at its end. Local; pure. */
+/* weft_walk_seconds - of the run: when the last rank is at its end, and what is besides. Local; pure. */
 double weft_walk_seconds(const timeline *t);
 /* weft_walk_sum_up - what a walk has to tell. steps: [n_steps], or NULL. Local. */
 weft_status weft_walk_sum_up(const timeline *t, const weft_predict_options *options,

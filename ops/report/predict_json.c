@@ -110,17 +110,19 @@ static json_t *pricings_json(const weft_foretold *told)
 static json_t *told_json(const weft_foretold *told)
 {
     const weft_prediction *p = &told->whole;
-    return json_pack(
-        "{s:o, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:{s:I, s:I, s:i}, s:o}",
-        "machine", machine_json(told->model), "seconds", p->seconds, "draws", told->draws,
-        "median_seconds", p->median_seconds, "slow_seconds", p->slow_seconds, "work_seconds",
-        p->work_seconds, "exchange_seconds", p->exchange_seconds, "exposed_seconds",
-        p->exposed_seconds, "late_seconds", p->late_seconds, "bubble_seconds", p->bubble_seconds,
-        "kinds", p->n_kinds, "phases", phases_json(p), "sources", sources_json(p), "queues",
-        queues_json(told), "axes", axes_json(told), "costliest", costliest_json(told), "pricings",
-        pricings_json(told), "memory", "arena", (json_int_t)p->arena_bytes, "peak",
-        (json_int_t)p->peak_bytes, "fullest", p->fullest, "steps", steps_json(told));
+    return json_pack("{s:o, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:o, s:o, s:o, "
+                     "s:o, s:o, s:o, "
+                     "s:{s:I, s:I, s:i}, s:o}",
+                     "machine", machine_json(told->model), "seconds", p->seconds, "besides_seconds",
+                     p->besides_seconds, "draws", told->draws, "median_seconds", p->median_seconds,
+                     "slow_seconds", p->slow_seconds, "work_seconds", p->work_seconds,
+                     "exchange_seconds", p->exchange_seconds, "exposed_seconds", p->exposed_seconds,
+                     "late_seconds", p->late_seconds, "bubble_seconds", p->bubble_seconds, "kinds",
+                     p->n_kinds, "phases", phases_json(p), "sources", sources_json(p), "queues",
+                     queues_json(told), "axes", axes_json(told), "costliest", costliest_json(told),
+                     "pricings", pricings_json(told), "memory", "arena", (json_int_t)p->arena_bytes,
+                     "peak", (json_int_t)p->peak_bytes, "fullest", p->fullest, "steps",
+                     steps_json(told));
 }
 
 static weft_status write_told(const weft_foretold *told, FILE *file, weft_error *error)

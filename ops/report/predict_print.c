@@ -29,6 +29,9 @@ static void print_whole(const weft_foretold *told, FILE *file)
             "is %s of that\n",
             weft_time_text(p->work_seconds, work), weft_time_text(p->exchange_seconds, exchange),
             weft_time_text(p->exposed_seconds, exposed), weft_time_text(p->late_seconds, late));
+    if (p->besides_seconds > 0)
+        fprintf(file, "  inputs written, ranks woken and a number read: %s\n",
+                weft_time_text(p->besides_seconds, work));
     if (p->bubble_seconds > 0)
         fprintf(file, "  bubbles of the pipeline %s, %.1f %% of the step\n",
                 weft_time_text(p->bubble_seconds, work), percent(p->bubble_seconds, p->seconds));

@@ -102,10 +102,11 @@ static void close_solo(solo *s)
 static void take_memory(void *argument, int at)
 {
     solo *s = (solo *)argument + at;
-    (void)weft_take_memory(&s->rank, &s->rank.error);
+    if (weft_take_memory(&s->rank, &s->rank.error) == WEFT_OK)
+        (void)weft_draw_inputs(&s->rank, &s->rank.error);
 }
 
-/* A kernel that refuses what is in memory, since nobody has written its inputs, has been timed all the same. */
+/* A kernel that refuses what is in memory has been timed all the same. */
 static double time_step(solo *s, uint32_t step)
 {
     weft_rank *rank = &s->rank;
@@ -132,59 +133,36 @@ static void time_all(void *argument, int at)
 
 /* ---- what came out ------------------------------------------------------------------------------------ */
 
-typedef struct timed_round {
-    double seconds; /* of all steps and ranks */
-    int round;
-} timed_round;
-
-static int by_seconds(const void *a, const void *b)
+static int ascending(const void *a, const void *b)
 {
-    const double x = ((const timed_round *)a)->seconds, y = ((const timed_round *)b)->seconds;
+    const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
-/* All rounds, the fastest first. */
-static weft_status order_rounds(const solo *solos, int n, timed_round **order, weft_error *error)
-{
-    const int rounds = solos[0].rounds;
-    const uint32_t n_steps = solos[0].program.plan->n_steps;
-    *order = weft_arena_take(solos[0].program.arena, (size_t)rounds * sizeof **order);
-    if (!*order) return weft_fail_memory(error, (size_t)rounds * sizeof **order);
-    for (int round = 0; round < rounds; round++) {
-        (*order)[round] = (timed_round){.seconds = 0, .round = round};
-        for (int at = 0; at < n; at++)
-            for (uint32_t s = 0; s < n_steps; s++)
-                (*order)[round].seconds += solos[at].seconds[s * (size_t)rounds + (size_t)round];
-    }
-    qsort(*order, (size_t)rounds, sizeof **order, by_seconds);
-    return WEFT_OK;
-}
-
-/* Of a step, over the first `n_rounds` of the order and all ranks. */
-static double mean_of(const solo *solos, int n, uint32_t step, const timed_round *order,
-                      int n_rounds)
+static double mean_of(const double *seconds, int n)
 {
     double sum = 0;
-    for (int at = 0; at < n; at++)
-        for (int i = 0; i < n_rounds; i++)
-            sum += solos[at].seconds[step * (size_t)solos[at].rounds + (size_t)order[i].round];
-    return sum / n / n_rounds;
+    for (int i = 0; i < n; i++)
+        sum += seconds[i];
+    return sum / n;
 }
 
-/* Others on the cores make rounds longer, and nothing makes them shorter: so the fastest quarter of the rounds counts. It is of
- * whole rounds, since the least of each step by itself would be less than any round takes. */
-static weft_status tell(const solo *solos, int n, double *seconds, double *spread,
-                        weft_error *error)
+/* Others on the cores make a step longer, and nothing makes it shorter: so of each step the fastest quarter counts, by itself. A
+ * disturbance takes a time slice of one step; where they come often, no round is without. */
+static void tell(const solo *solos, int n, double *seconds, double *spread)
 {
-    timed_round *order;
     const int rounds = solos[0].rounds;
-    WEFT_TRY(order_rounds(solos, n, &order, error));
     for (uint32_t s = 0; s < solos[0].program.plan->n_steps; s++) {
-        seconds[s] = mean_of(solos, n, s, order, (rounds + 3) / 4);
-        const double longer = fmax(mean_of(solos, n, s, order, rounds) - seconds[s], 0);
-        if (spread) spread[s] = seconds[s] > 0 ? longer / seconds[s] : 0;
+        double fastest = 0, mean = 0;
+        for (int at = 0; at < n; at++) {
+            double *own = solos[at].seconds + s * (size_t)rounds;
+            qsort(own, (size_t)rounds, sizeof *own, ascending);
+            fastest += mean_of(own, (rounds + 3) / 4) / n;
+            mean += mean_of(own, rounds) / n;
+        }
+        seconds[s] = fastest;
+        if (spread) spread[s] = fastest > 0 ? fmax(mean / fastest - 1, 0) : 0;
     }
-    return WEFT_OK;
 }
 
 static weft_status measure(solo *solos, int n, weft_mesh *host, weft_error *error)
@@ -229,7 +207,7 @@ weft_status weft_plan_measure(const weft_program *program, int rank, weft_mesh *
         status = open_solo(&solos[at], program, rank, at, error);
     }
     if (status == WEFT_OK) status = measure(solos, n, host, error);
-    if (status == WEFT_OK) status = tell(solos, n, seconds, spread, error);
+    if (status == WEFT_OK) tell(solos, n, seconds, spread);
     for (int at = 0; at < n && solos; at++)
         close_solo(&solos[at]);
     free(solos);

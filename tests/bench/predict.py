@@ -6,6 +6,9 @@ measured, and each cell trains for twenty steps. Others on the machine make time
 each figure and of each cell the fastest of all rounds counts, and a round is minutes from the next. At the end each cell is predicted
 from two machine files: one that knows none of the cells' own kernels, and one that does.
 
+What others take of the cores meanwhile is known from /proc/stat: a run beside which it was more than a twentieth is made again, a few
+times, when they are quiet.
+
     ./run bench --predict                         all cells, as a table
     ./run bench --predict --only 'gpt wide*'      those of one model
     ./run bench --predict --keep DIR              files and results stay there; again with the same DIR: rounds are added
@@ -16,12 +19,15 @@ import fnmatch
 import itertools
 import json
 import math
+import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 BIN = Path(__file__).resolve().parents[2] / "build/bin"
@@ -83,6 +89,8 @@ MPI = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4, 6)], "gpt wide": [GPT_LAYOUT
        "gpt scanned": [GPT_LAYOUTS[1]], "gpt long": [GPT_LAYOUTS[5]]}
 TEXT_BYTES = 200_000
 OWN_SECONDS = 8
+QUIET = 0.05  # of all cores, for others
+TRIES, PATIENCE = 4, 20  # runs of a cell; seconds of waiting for a quiet machine before each
 
 
 class Cell:
@@ -102,6 +110,44 @@ def cells(only):
     every = [Cell(model, program, layout, False) for model, (program, layouts) in MODELS.items() for layout in layouts]
     every += [Cell(model, MODELS[model][0], layout, True) for model, layouts in MPI.items() for layout in layouts]
     return [cell for cell in every if any(fnmatch.fnmatch(f"{cell.model} {cell.layout}", pattern) for pattern in only)]
+
+
+def others_seconds():
+    """Of processor time that everything else on this machine has had: as fields of /proc/stat, without what this program started."""
+    user, nice, system, _, _, irq, soft, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
+    both = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    own = sum(used.ru_utime + used.ru_stime for used in both)
+    return (user + nice + system + irq + soft + stolen) / os.sysconf("SC_CLK_TCK") - own
+
+
+class Others:
+    """Their part of the cores since it was made."""
+
+    def __init__(self):
+        self.begin, self.used = time.monotonic(), others_seconds()
+
+    def part(self):
+        return max(0, others_seconds() - self.used) / (time.monotonic() - self.begin) / os.cpu_count()
+
+
+def await_quiet():
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        others = Others()
+        time.sleep(0.5)
+        if others.part() <= QUIET:
+            return
+
+
+def run_quiet(words, folder, tries=TRIES):
+    """[(text, part of others)]: until others were quiet meanwhile, or a few times."""
+    found = []
+    while len(found) < tries and not (found and found[-1][1] <= QUIET):
+        await_quiet()
+        others = Others()
+        text = run(words(), folder)
+        found.append((text, others.part()))
+    return found
 
 
 def run(words, folder):
@@ -141,18 +187,23 @@ def calibrate(todo, options, folder):
 
 def measure_own(cell, folder):
     """Its kernels into the file that knows them."""
-    run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
+    run_quiet(lambda: cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
 
 
 def train(cell, folder):
-    """The fastest step, the median, and what was predicted of it."""
+    """Of each run the fastest step, the median, what was predicted of it, and the part of the cores that others had."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        text = run(cell.words("--steps", 20, "--save-after", "0s", "--run", place, "--machine", machine_file(cell, "own")), folder)
+        options = ["--steps", 20, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, "own")]
+        return [told(text, part) for text, part in run_quiet(lambda: cell.words(*options), folder)]
+
+
+def told(text, part):
     text = " ".join(text.split())  # lines are wrapped
     ran = RAN.search(text)
     if not ran:
         raise SystemExit(f"predict.py: no comparison in: {text[-400:]}")
-    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "predicted": seconds(PREDICTED.search(text), 1)}
+    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "predicted": seconds(PREDICTED.search(text), 1),
+            "others": round(part, 3)}
 
 
 def measure_round(todo, results, options, folder):
@@ -160,8 +211,10 @@ def measure_round(todo, results, options, folder):
     for cell in todo:
         measure_own(cell, folder)
         found = train(cell, folder)
-        results.setdefault(cell.key, []).append(found)
-        say(f"{cell.key}: {1e3 * found['fastest']:.2f} ms, predicted {1e3 * found['predicted']:.2f}")
+        results.setdefault(cell.key, []).extend(found)
+        best = min(found, key=lambda ran: ran["fastest"])
+        say(f"{cell.key}: {1e3 * best['fastest']:.2f} ms, predicted {1e3 * best['predicted']:.2f}; others had "
+            f"{100 * best['others']:.0f} % of the cores")
         (folder / "results.json").write_text(json.dumps(results, indent=1))
 
 

@@ -116,7 +116,9 @@ typedef struct weft_predicted_axis {
 
 /* One run, as rank 0 sees it; but `seconds`. */
 typedef struct weft_prediction {
-    double seconds; /* from the begin to the end of the last rank */
+    double seconds; /* from the begin to the end of the last rank, and besides_seconds */
+    double
+        besides_seconds; /* inputs written before the run, ranks woken for it, a number read after it */
     double phase_seconds[WEFT_PHASES];
     double work_seconds; /* computing, as if nobody exchanged anything */
     double
@@ -195,9 +197,10 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_predict_json(const weft_program *progr
  *
  * program  of any mesh, with ranks or without
  * host     all its ranks are of this process
- * rounds   from 1 to 1,000, after one that is not counted; variables keep their initial values, inputs are zeros
- * seconds  [weft_plan_n_steps(program)] out: the mean of the fastest quarter of the rounds and of the ranks; 0 of steps that
- *          compute nothing
+ * rounds   from 1 to 1,000, after one that is not counted. Variables begin with their initial values. Inputs are drawn: floats below
+ *          1, ids below the size of the dim that they are ids of; scalars, and integers that are no ids, are zeros
+ * seconds  [weft_plan_n_steps(program)] out: of each step the mean of its fastest quarter, and of the ranks; 0 of steps
+ *          that compute nothing
  * spread   [the same] out: how much longer the mean of all rounds is, as a part of that; NULL: not asked for
  * returns  WEFT_USAGE where so many ranks need more memory than is free
  * cost     rounds + 1 times what the rank computes */

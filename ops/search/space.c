@@ -37,8 +37,8 @@ static weft_status find_knob_values(searching *s, weft_search_setting **settings
 
 static weft_status find_settings(searching *s)
 {
-    weft_search_setting *sets;
-    int n;
+    weft_search_setting *sets = NULL;
+    int n = 0;
     WEFT_TRY(find_knob_values(s, &sets, &n));
     WEFT_TRY(weft_search_profiles_make(s, sets, n));
     s->settings = weft_arena_take(s->arena, 4 * (size_t)n * sizeof *s->settings);

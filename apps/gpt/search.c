@@ -36,11 +36,12 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     return status;
 }
 
-weft_status gpt_search(const settings *s, weft_error *error)
+weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error)
 {
     static const int64_t twos[] = {1, 2, 4, 8, 16, 32};
     enum { N_TWOS = sizeof twos / sizeof *twos };
     app_search search = {.settings = s,
+                         .world = world,
                          .command = "gpt train",
                          .build = build,
                          .hints = "data=batch model=hidden+heads+vocab seq=seq pipe=stage "

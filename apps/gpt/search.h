@@ -6,6 +6,6 @@
 #include "setup.h"
 
 /* gpt_search - print what is best for these settings. Local: on the root alone. */
-weft_status gpt_search(const settings *s, weft_error *error);
+weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error);
 
 #endif

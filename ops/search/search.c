@@ -361,7 +361,7 @@ static weft_status report(hunt *h)
     looked **sorted = malloc((size_t)(h->n_looked + 1) * sizeof *sorted);
     if (!sorted) return weft_fail_memory(h->s->error, sizeof *sorted);
     const int n = sort_looks(h, sorted);
-    const looked *smallest = NULL;
+    const looked *smallest = NULL, *beyond = NULL;
     for (int i = 0; i < n; i++) {
         const looked *l = sorted[i];
         found->n_estimated += !l->is_whole;
@@ -371,6 +371,9 @@ static weft_status report(hunt *h)
         if (l->fits && l->is_whole && found->n < WEFT_MAX_FOUND)
             tell(h, l, &found->best[found->n++]);
     }
+    for (int i = n; i-- > 0;)
+        if (!sorted[i]->fits && sorted[i]->price.prediction.seconds < h->best) beyond = sorted[i];
+    if (beyond) tell(h, beyond, &found->beyond);
     if (smallest) tell(h, smallest, &found->smallest);
     free(sorted);
     find_least(h);

@@ -136,6 +136,8 @@ typedef struct weft_found {
     bool out_of_time;
     /* of all that was planned: the one that needs least memory; mesh "": none was */
     weft_found_choice smallest;
+    /* of those that do not fit, the quickest one that is quicker than the best, perhaps by an estimate; bytes 0: none is */
+    weft_found_choice beyond;
     int n_roles;
     double seconds; /* that the search took */
 } weft_found;

@@ -125,7 +125,10 @@ weft_status weft_search_plan(weft_search_builder build, void *context,
     WEFT_GIVEN(built, error);
     WEFT_GIVEN(prediction, error);
     WEFT_GIVEN(options->machine, error);
-    searching s = {.build = build, .context = context, .options = options};
+    searching s = {.build = build,
+                   .context = context,
+                   .options = options,
+                   .building = PTHREAD_MUTEX_INITIALIZER};
     const weft_predict_options how = {.host_ranks = options->host_ranks};
     weft_status status = plan(&s, choice, true, &p, error);
     if (status == WEFT_OK)

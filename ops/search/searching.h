@@ -9,6 +9,7 @@
 
 #include "machine.h"
 #include "program.h"
+#include "sync.h"
 #include "weft/research/search.h"
 
 enum {
@@ -168,12 +169,15 @@ typedef struct searching {
     char refusal[480]; /* the builder's first */
     int64_t n_refused;
     int threads;
+    pthread_mutex_t building; /* held while the builder is called */
 } searching;
 
 /* Settings with a profile for each set of values of knobs; roles; placements. Ended early by an error. */
 weft_status weft_search_space_find(searching *s);
 /* profile.c: of n sets of values of knobs */
 weft_status weft_search_profiles_make(searching *s, const weft_search_setting *settings, int n);
+/* ---- as_choice.c -------------------------------------------------------------------------------- */
+
 /* The setting's profile has all dims of the placement's roles; stages of storage have an axis to shard over. */
 bool weft_search_go_together(const searching *s, const weft_search_placement *placement,
                              const weft_search_setting *setting);
@@ -216,6 +220,11 @@ typedef struct weft_search_price {
 /* A choice planned: all of it for the machine, or its few layers by usual prices. */
 void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
                               weft_search_price *price);
+
+/* ---- hunt.c ------------------------------------------------------------------------------------- */
+
+/* Plans choices of the space, from the lowest guess on, and tells what it found. */
+weft_status weft_search_hunt(searching *s, double begun, weft_found *found);
 
 /* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
 

@@ -40,7 +40,7 @@ ROWS = [
     ("plan", "word2vec --dry-run --json --machine laptop --words 50 --mesh data:2 --layout batch:data --data "
      + os.path.abspath(__file__), ""),
     ("plan", "seq2seq --dry-run --json --machine a100x8 --mesh data:4 --layout batch:data", ""),
-    ("search", "gpt search --json --ranks 2 --machine laptop --layers 1 --plans 20 --measure 1 --memory 11MB " + WIDE, ""),
+    ("search", "gpt search --json --ranks 2 --machine laptop --layers 1 --plans 20 --measure 1 --memory 1.1MB " + WIDE, ""),
     ("search", "seq2seq search --json --ranks 2 --machine laptop --within 30s --plans 4", ""),
     ("info", "weft info --json", ""),
     ("info", "weft info --json --links --mesh data:2,model:3", ""),

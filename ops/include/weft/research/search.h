@@ -124,11 +124,12 @@ typedef struct weft_left_out {
 } weft_left_out;
 
 typedef struct weft_found {
-    int n;                                  /* 0: nothing fits into memory */
-    weft_found_choice best[WEFT_MAX_FOUND]; /* [n] those that fit, the quickest first */
-    int64_t n_choices;                      /* that there are */
-    int64_t n_planned, n_misfits;           /* planned; of these: too large for memory */
-    int64_t n_estimated;                    /* planned with few layers besides */
+    int n; /* 0: nothing fits into memory */
+    weft_found_choice
+        best[WEFT_MAX_FOUND];     /* [n] those that fit, the quickest first; of equal plans one */
+    int64_t n_choices;            /* that there are */
+    int64_t n_planned, n_misfits; /* planned; of these: too large for memory */
+    int64_t n_estimated;          /* planned with few layers besides */
     weft_left_out left_out;
     double
         least_seconds; /* nothing can be below: the lowest floor of all that was not planned, or the best */

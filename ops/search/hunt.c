@@ -18,7 +18,7 @@ static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
 typedef enum fate { UNSEEN, MISFIT_FLOOR, PLANNED } fate;
 
 typedef struct candidate {
-    int placement, setting;
+    int outline, setting;
     float floor, guess;
     uint8_t fate;
 } candidate;
@@ -61,52 +61,52 @@ static int by_guess(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
     if (x->guess != y->guess) return x->guess < y->guess ? -1 : 1;
-    if (x->placement != y->placement) return x->placement - y->placement;
+    if (x->outline != y->outline) return x->outline - y->outline;
     return x->setting - y->setting;
 }
 
-static bool fits_floor(const hunt *h, const weft_search_placement *p, const weft_search_setting *x)
+static bool fits_floor(const hunt *h, const weft_search_outline *p, const weft_search_setting *x)
 {
     return h->options->memory <= 0 ||
            weft_search_floor_bytes(h->s, p, x) <= (double)h->options->memory;
 }
 
 /* Profiles of the same dims exchange about the same, and stages 1 and 2 do. */
-static double exchanges_of(const searching *s, const weft_search_placement *placement,
+static double exchanges_of(const searching *s, const weft_search_outline *outline,
                            const weft_search_setting *setting, double *known)
 {
     static const int kinds[] = {0, 1, 1, 2};
     weft_search_setting like = *setting;
     like.profile = s->profiles[setting->profile].like;
     double *seconds = &known[3 * like.profile + kinds[setting->zero]];
-    if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, placement, &like);
+    if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, outline, &like);
     return *seconds;
 }
 
 static void add_candidate(hunt *h, int p, int x, double *known)
 {
     searching *s = h->s;
-    const weft_search_placement *placement = &s->placements[p];
+    const weft_search_outline *outline = &s->outlines[p];
     const weft_search_setting *setting = &s->settings[x];
-    if (!weft_search_go_together(s, placement, setting)) return;
+    if (!weft_search_go_together(s, outline, setting)) return;
     h->found->n_choices++;
-    if (!fits_floor(h, placement, setting)) {
+    if (!fits_floor(h, outline, setting)) {
         h->found->left_out.memory++;
         return;
     }
-    const double floor = weft_search_floor_seconds(s, placement, setting);
-    const double guess = floor + exchanges_of(s, placement, setting, known);
+    const double floor = weft_search_floor_seconds(s, outline, setting);
+    const double guess = floor + exchanges_of(s, outline, setting, known);
     h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
 }
 
 static weft_status list_candidates(hunt *h)
 {
     searching *s = h->s;
-    const size_t most = (size_t)s->n_placements * (size_t)s->n_settings;
+    const size_t most = (size_t)s->n_outlines * (size_t)s->n_settings;
     h->all = malloc((most + 1) * sizeof *h->all);
     double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
     if (!h->all || !known) return weft_fail_memory(s->error, most * sizeof *h->all);
-    for (int p = 0; p < s->n_placements; p++) {
+    for (int p = 0; p < s->n_outlines; p++) {
         for (int i = 0; i < 3 * s->n_profiles; i++)
             known[i] = -1;
         for (int x = 0; x < s->n_settings; x++)
@@ -137,9 +137,9 @@ static void plan_next(hunt *h, uint32_t c)
     h->round[h->n_round++] = c;
 }
 
-static const weft_search_placement *placement_of(const hunt *h, uint32_t c)
+static const weft_search_outline *outline_of(const hunt *h, uint32_t c)
 {
-    return &h->s->placements[h->all[c].placement];
+    return &h->s->outlines[h->all[c].outline];
 }
 
 static const weft_search_setting *setting_of(const hunt *h, uint32_t c)
@@ -149,7 +149,7 @@ static const weft_search_setting *setting_of(const hunt *h, uint32_t c)
 
 static bool are_near(const hunt *h, uint32_t a, uint32_t b)
 {
-    return weft_search_are_near(placement_of(h, a), setting_of(h, a), placement_of(h, b),
+    return weft_search_are_near(outline_of(h, a), setting_of(h, a), outline_of(h, b),
                                 setting_of(h, b));
 }
 
@@ -174,7 +174,7 @@ static bool is_seed(const hunt *h, uint32_t c)
     for (int k = 0; k < WEFT_MAX_KNOBS; k++)
         if (setting->knob[k] != 0) return false;
     return setting->zero == h->options->zero &&
-           (h->all[c].placement == 0 || placement_of(h, c)->n <= 1);
+           (h->all[c].outline == 0 || outline_of(h, c)->n <= 1);
 }
 
 static void choose_round(hunt *h, looked **best, int n_best)
@@ -202,7 +202,7 @@ static void do_piece(void *context, int piece)
     const work *w = context;
     looked *l = w->list ? w->list[piece] : &w->first[piece];
     weft_choice choice;
-    weft_search_choice_of(w->h->s, placement_of(w->h, l->candidate), setting_of(w->h, l->candidate),
+    weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate), setting_of(w->h, l->candidate),
                           &choice);
     weft_search_price_choice(w->h->s, &choice, w->is_whole, &l->price);
 }
@@ -324,10 +324,10 @@ static weft_status hunt_all(hunt *h)
 static void tell(const hunt *h, const looked *l, weft_found_choice *to)
 {
     const candidate *c = &h->all[l->candidate];
-    weft_search_choice_of(h->s, placement_of(h, l->candidate), setting_of(h, l->candidate),
+    weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
                           &to->choice);
     to->floor_seconds = c->floor;
-    to->floor_bytes = (int64_t)weft_search_floor_bytes(h->s, placement_of(h, l->candidate),
+    to->floor_bytes = (int64_t)weft_search_floor_bytes(h->s, outline_of(h, l->candidate),
                                                        setting_of(h, l->candidate));
     to->bytes = l->price.bytes;
     to->prediction = l->price.prediction;

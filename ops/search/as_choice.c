@@ -1,4 +1,4 @@
-/* as_choice: a outline and a setting put into words: mesh, layout, and values of knobs. */
+/* as_choice: an outline and a setting put into words: mesh, layout, and values of knobs. */
 #include "searching.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* guess: seconds that a choice may exchange, for the order in which choices are planned.
  *
  * Each kernel is looked at by itself, axis by axis, as the compiler decides: cut along one of its dims, or whole. Names say where its
- * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. What readers share, and what
- * goes on beside work, is left out: a guess orders choices, and the plan is what counts.
+ * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. Conversions that readers share are counted for each, and work beside
+ * them is left out. So a guess orders choices, and no more.
  */
 #include "searching.h"
 

@@ -1,7 +1,8 @@
 /* price: a choice planned and predicted, on a mesh without ranks.
  *
- * All of it: its plan for the machine, and the memory of every kind of rank. Of a program whose layers are alike an estimate
- * besides: plans of few layers and of some more, by usual prices, since seconds and bytes are a + b layers.
+ * All of it: its plan for the machine, and the memory of every kind of rank. Where layers are
+ * alike there is an estimate besides. It comes from plans of few layers and of some more, by usual prices, since seconds and bytes
+ * are a + b layers.
  */
 #include "searching.h"
 

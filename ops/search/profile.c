@@ -1,8 +1,8 @@
 /* profile: what a setting asks of one rank that does all: seconds of work by the dims along which it can be cut, and bytes that are
  * kept between runs by their dims.
  *
- * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Of a program whose layers are alike, off the
- * plans of few layers and of some more: each amount is a + b layers.
+ * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Where
+ * layers are alike, plans of few layers and of some more are enough: each amount is a + b layers.
  */
 #include "searching.h"
 

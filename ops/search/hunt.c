@@ -178,11 +178,26 @@ static bool is_seed(const hunt *h, uint32_t c)
            (h->all[c].outline == 0 || outline_of(h, c)->n <= 1);
 }
 
+/* It comes first, so that nothing slower is ever told. */
+static bool is_data_parallel(const hunt *h, uint32_t c)
+{
+    const weft_search_outline *outline = outline_of(h, c);
+    const weft_search_role *role = &h->s->roles.list[outline->axes[0].role];
+    return outline->n == 1 && role->n == 1 && weft_search_splits_storage(h->s, role);
+}
+
+static bool is_room_for_seeds(const hunt *h)
+{
+    return h->n_round < 2 * ROUND && (h->options->most <= 0 || h->n_round < h->options->most);
+}
+
 static void choose_round(hunt *h, looked **best, int n_best)
 {
     h->n_round = 0;
-    for (uint32_t c = 0; c < h->n && h->n_looked == 0 && h->n_round < 2 * ROUND; c++)
-        if (is_seed(h, c)) plan_next(h, c);
+    for (uint32_t c = 0; c < h->n && h->n_looked == 0; c++)
+        if (is_seed(h, c) && is_data_parallel(h, c)) plan_next(h, c);
+    for (uint32_t c = 0; c < h->n && h->n_looked == 0 && is_room_for_seeds(h); c++)
+        if (is_seed(h, c) && h->all[c].fate == UNSEEN) plan_next(h, c);
     for (int i = 0; i < n_best && is_room(h); i++)
         if (!best[i]->is_expanded) plan_near(h, best[i]);
     while (h->next < h->n && h->all[h->next].fate != UNSEEN)

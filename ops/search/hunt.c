@@ -15,6 +15,8 @@ enum { ROUND = 16, AT_ONCE = 4, USUAL_WIDTH = 8, EACH = 4 /* of a round near one
 
 /* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
+/* A floor that is so many times the least guess needs no guess of its own. */
+static const double FAR = 1.4;
 
 typedef enum fate { UNSEEN, MISFIT_FLOOR, PLANNED } fate;
 
@@ -42,6 +44,7 @@ typedef struct hunt {
     looked *looks;
     uint32_t round[2 * ROUND];
     int n_round;
+    double least_guess;
     double begun, best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
 } hunt;
 
@@ -96,7 +99,9 @@ static void add_candidate(hunt *h, int p, int x, double *known)
         return;
     }
     const double floor = weft_search_floor_seconds(s, outline, setting);
-    const double guess = floor + exchanges_of(s, outline, setting, known);
+    const bool is_far = floor > FAR * h->least_guess;
+    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
+    h->least_guess = fmin(h->least_guess, guess);
     h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
 }
 
@@ -416,7 +421,8 @@ weft_status weft_search_hunt(searching *s, double begun, weft_found *found)
               .found = found,
               .begun = begun,
               .best = INFINITY,
-              .estimate = INFINITY};
+              .estimate = INFINITY,
+              .least_guess = INFINITY};
     weft_status status = list_candidates(&h);
     if (status == WEFT_OK) status = hunt_all(&h);
     if (status == WEFT_OK) status = report(&h);

@@ -209,6 +209,7 @@ weft_status app_search_run(const app_search *search, weft_error *error)
                                    .store_dim = "batch",
                                    .layers = search->layers,
                                    .layers_knob = search->layers_knob,
+                                   .batch_knob = "batch",
                                    .hints = search->hints,
                                    .mesh = settings_text(s, "mesh"),
                                    .layout = settings_text(s, "layout"),

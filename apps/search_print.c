@@ -96,12 +96,10 @@ static void print_turns(const weft_machine_model *machine, const weft_turn *turn
     int n = 0;
     for (int i = 0; i < n_turns; i++)
         if (turns[i].factor > 0)
-            printf("%s %s %.3g times what they are",
-                   n++ > 0 ? ", or" : "the second is as quick where", turns[i].what,
-                   turns[i].factor);
-    if (n > 0)
-        puts("");
-    else if (n_turns > 0)
+            printf("%s  %-36s %.3g times\n",
+                   n++ > 0 ? "" : "the second is as quick where one of these is other:\n",
+                   turns[i].what, turns[i].factor);
+    if (n == 0 && n_turns > 0)
         printf("no one figure of %s, from a hundredth to a hundred times what it is, makes the "
                "second as quick\n",
                weft_machine_model_name(machine));

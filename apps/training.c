@@ -181,6 +181,7 @@ static weft_status search(app_training *training, const app_training_parts *part
                             .context = &l,
                             .hints = parts->hints,
                             .layers = settings_count(training->settings, "layers")};
+    app_search_knob(&l.search, "batch", false, NULL, 0, 0);
     WEFT_TRY(begin(training, parts, error));
     if (weft_world_is_root()) (void)!app_search_run(&l.search, error);
     return weft_world_agree(error);

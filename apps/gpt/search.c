@@ -60,6 +60,7 @@ weft_status gpt_search(const settings *s, const weft_world *world, weft_error *e
     app_search_knob(&search, "scan-layers", true, NULL, 0, 0);
     search.knobs[search.n_knobs - 1].is_asked =
         true; /* it makes plans short, and steps no quicker */
+    app_search_knob(&search, "batch", false, NULL, 0, 0);
     gpt_setup setup = {.settings = s};
     weft_status status = app_search_check(s, true, error);
     if (status == WEFT_OK) status = gpt_setup_check(&setup, error);

@@ -15,7 +15,7 @@ typedef struct net {
 
 static weft_value layer_of(weft_graph *graph, weft_value x, const net *n, int64_t layer)
 {
-    const weft_dim batch = {"batch", n->batch}, width = {"width", n->width};
+    const weft_dim batch = weft_dim_of(x, "batch"), width = {"width", n->width};
     const weft_dim hidden = {"hidden", n->hidden};
     char up[40], down[40];
     snprintf(up, sizeof up, "up%d", (int)layer);
@@ -39,7 +39,8 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     if (!built->graph) return weft_fail_memory(error, 1);
     weft_value x =
         weft_input(built->graph, "x", WEFT_F32,
-                   WEFT_DIMS(((weft_dim){"batch", n->batch}), ((weft_dim){"width", n->width})));
+                   WEFT_DIMS(((weft_dim){"batch", weft_choice_value(choice, "batch", n->batch)}),
+                             ((weft_dim){"width", n->width})));
     for (int64_t i = 0; i < layers; i++)
         x = layer_of(built->graph, x, n, i);
     const weft_value loss = weft_mean(weft_mul(x, x));
@@ -334,6 +335,35 @@ static void test_turns_are_where_the_order_turns(void)
              error);
     for (int i = 0; i < n_turns; i++)
         CHECK(turns[i].factor == 1);
+    weft_machine_model_destroy(&model);
+}
+
+/* Splitting the batch exchanges weights, splitting the width exchanges values: a larger batch makes the former the better one. */
+static void test_a_larger_batch_turns_the_order(void)
+{
+    const net n = {512, 1024, 1024, 1};
+    weft_machine_model *model = machine("h100x8");
+    const weft_knob knob = {.name = "batch", .n_values = 1, .values = {512}};
+    const weft_search_options options = {
+        .ranks = 8, .machine = model, .n_knobs = 1, .knobs = &knob, .batch_knob = "batch"};
+    weft_choice data = {.mesh = "data:8", .layout = "batch:data", .n_knobs = 1, .knobs = &knob};
+    weft_choice hidden = {
+        .mesh = "model:8", .layout = "hidden:model", .n_knobs = 1, .knobs = &knob};
+    data.values[0] = hidden.values[0] = 512;
+    weft_turn turns[WEFT_MAX_TURNS];
+    int n_turns = 0;
+    weft_error error = WEFT_NO_ERROR;
+    CHECK(seconds_of(&n, &options, &hidden) < seconds_of(&n, &options, &data));
+    CHECK_OK(weft_search_turns(build, (void *)(uintptr_t)&n, &options, &hidden, &data, turns,
+                               &n_turns, &error),
+             error);
+    const weft_turn *last = &turns[n_turns - 1];
+    CHECK(strcmp(last->what, "batch") == 0 && last->factor > 1);
+    data.values[0] = hidden.values[0] = (int64_t)(512 * last->factor);
+    CHECK(seconds_of(&n, &options, &data) <= seconds_of(&n, &options, &hidden));
+    data.values[0] = hidden.values[0] = (int64_t)(256 * last->factor);
+    CHECK(seconds_of(&n, &options, &data) > seconds_of(&n, &options, &hidden));
+    weft_machine_model_destroy(&model);
 }
 
 int main(void)
@@ -348,5 +378,6 @@ int main(void)
     RUN(test_one_rank_and_refused_values);
     RUN(test_a_choice_is_a_command_line);
     RUN(test_turns_are_where_the_order_turns);
+    RUN(test_a_larger_batch_turns_the_order);
     return weft_test_report();
 }

@@ -357,8 +357,9 @@ static void tell(const hunt *h, const looked *l, weft_found_choice *to)
 /* The same plan by another name: stages of storage that come to one, say. It stands behind the one that was told. */
 static bool is_told(const weft_found *found, const looked *l)
 {
+    if (found->n == 0) return false;
     const weft_found_choice *last = &found->best[found->n - 1];
-    return found->n > 0 && last->prediction.seconds == l->price.prediction.seconds &&
+    return last->prediction.seconds == l->price.prediction.seconds &&
            last->prediction.work_seconds == l->price.prediction.work_seconds &&
            last->bytes == l->price.bytes;
 }

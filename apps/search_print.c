@@ -39,6 +39,11 @@ static void print_counts(const weft_search_options *options, const weft_found *f
     else
         printf("best: %s; none can be below %s%s\n", best, least,
                found->out_of_time ? ". Time was over: another run may find another" : "");
+    if (!found->is_exact && found->guess_seconds > 0)
+        printf(
+            "guesses, half of which were off by more than %.0f %%, have none of the others below "
+            "%s\n",
+            100 * found->guess_error, weft_time_text(found->guess_seconds, least));
 }
 
 static void print_table(const app_search_result *result)

@@ -387,6 +387,26 @@ static void find_least(hunt *h)
     found->is_exact = found->n > 0 && least >= h->best;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The guesses of what is left, and how good those of what was planned were. */
+static void find_guesses(const hunt *h, looked **sorted, int n, double *room)
+{
+    double least = INFINITY;
+    for (uint32_t c = 0; c < h->n; c++)
+        if (h->all[c].fate == UNSEEN) least = fmin(least, h->all[c].guess);
+    for (int i = 0; i < n; i++)
+        room[i] =
+            fabs(h->all[sorted[i]->candidate].guess / sorted[i]->price.prediction.seconds - 1);
+    qsort(room, (size_t)n, sizeof *room, ascending);
+    h->found->guess_seconds = isfinite(least) ? least : 0;
+    h->found->guess_error = n > 0 ? room[n / 2] : 0;
+}
+
 static weft_status report(hunt *h)
 {
     weft_found *found = h->found;
@@ -407,6 +427,9 @@ static weft_status report(hunt *h)
         if (!sorted[i]->fits && sorted[i]->price.prediction.seconds < h->best) beyond = sorted[i];
     if (beyond) tell(h, beyond, &found->beyond);
     if (smallest) tell(h, smallest, &found->smallest);
+    double *room = malloc((size_t)(n + 1) * sizeof *room);
+    if (room) find_guesses(h, sorted, n, room);
+    free(room);
     free(sorted);
     find_least(h);
     found->n_roles = h->s->roles.n;

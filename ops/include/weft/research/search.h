@@ -136,6 +136,8 @@ typedef struct weft_found {
     weft_left_out left_out;
     double
         least_seconds; /* nothing can be below: the lowest floor of all that was not planned, or the best */
+    /* the lowest guess of all that was not planned; and the part by which guesses of planned ones were off: half of them by more */
+    double guess_seconds, guess_error;
     bool is_exact; /* none that was left out can be quicker than the best */
     bool out_of_time;
     /* of all that was planned: the one that needs least memory; mesh "": none was */

@@ -95,7 +95,7 @@ typedef struct weft_search_work {
     bool is_stored; /* it may be cut as storage is */
     bool is_kernel;
     double seconds; /* of loops */
-    double times;   /* of a kernel: how often */
+    double times;   /* how often, of all loops together */
     weft_workload kernel;
     int n_terms;
     weft_search_term terms[WEFT_SEARCH_TERMS];
@@ -202,7 +202,7 @@ int weft_search_host_ranks(const weft_search_options *options);
 
 /* ---- guess.c ------------------------------------------------------------------------------------ */
 
-/* Seconds that exchanges may add to a choice's floor, if each kernel is cut in the cheapest way that names allow. No promise: it says
+/* Seconds that exchanges and the begins of loops may add to a floor, if each kernel is cut in the cheapest way that names allow: it says
  * what to plan first. */
 double weft_search_guess_exchanges(const searching *s, const weft_search_outline *outline,
                                    const weft_search_setting *setting);

@@ -29,6 +29,7 @@
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
 #include "weft/research/predict.h"
+#include "weft/research/search.h"
 #include "weft/research/trace.h"
 
 #include "test.h"

@@ -10,6 +10,7 @@ static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
 {
     const double begun = app_seconds();
     WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
+    app_spent_lap(&setup->run.spent, APP_ON_INPUT);
     WEFT_TRY(weft_run(setup->program, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->loss, &step->loss, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->norm, &step->norm, error));
@@ -21,6 +22,7 @@ static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
             weft_read_scalar(setup->program, setup->model.facts.dropped, &step->dropped, error));
     }
     step->seconds = app_seconds() - begun;
+    app_spent_lap(&setup->run.spent, APP_ON_STEPS);
     return WEFT_OK;
 }
 
@@ -51,6 +53,7 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
         gpt_step step = {.step = i, .held_out = NAN};
         WEFT_TRY(one_step(setup, &step, error));
         if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
+        app_spent_lap(&setup->run.spent, APP_ON_LOOKS);
         WEFT_TRY(report_step(report, &step, error));
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
         if (stop_watch_news(&setup->run.watch, text, sizeof text)) gpt_report_say(report, text);
@@ -73,6 +76,8 @@ static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
     if (all_steps(setup, report, error) != WEFT_OK)
         app_run_settle(&setup->run, error);
     else if (app_run_ending(&setup->run, text, sizeof text))
+        gpt_report_say(report, text);
+    if (error->status == WEFT_OK && app_spent_tell(&setup->run.spent, text, sizeof text))
         gpt_report_say(report, text);
     return error->status;
 }

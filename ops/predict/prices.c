@@ -1,6 +1,6 @@
 /* prices: by how much a run is shorter where some of its exchanges take no time: one walk through the plan for each group of them.
  *
- * What an exchange is waited for is not its price. Without it others may be waited for in its place: those behind it on its queue, or
+ * The time that ranks wait for an exchange is not its price. Without it others may be waited for in its place: those behind it on its queue, or
  * late ranks, which its group would still meet. And one that nobody waits for may hold up another. So each group is left out, and the
  * run is walked through again. Layers say the same again and again: a group is what one op of one call of the program
  * exchanges for one reason, in one phase, over the same axes.

@@ -1,7 +1,7 @@
 /* advise: the neighbours of a choice, planned, predicted and ranked. See weft/research/advise.h.
  *
  * Where layers are alike a neighbour is judged by two plans of few layers, which is a straight line, and the best of them are planned
- * as a whole. What does not fit into memory goes towards less of it, from neighbour to neighbour.
+ * as a whole. A choice that needs too much memory goes towards less, from neighbour to neighbour.
  */
 #include "weft/research/advise.h"
 
@@ -11,7 +11,7 @@
 #include "neighbours.h"
 #include "searching.h"
 
-enum { MOST_DIMS = 32, MOST_WHOLE = 8, MOST_CHANGES = 8 };
+enum { MOST_DIMS = 32, MOST_WHOLE = 4, MOST_CHANGES = 8 };
 
 typedef struct advising {
     weft_search_builder build;
@@ -48,36 +48,50 @@ static void find_dims(advising *a, const weft_graph *graph)
         if (graph->tensors[v].name) add_dims(a, &graph->tensors[v].type.shape);
 }
 
-static weft_status plan(advising *a, const weft_choice *choice, weft_advised *planned, bool looks,
-                        weft_error *error)
+/* By usual prices, which is a quarter of the work of a plan for the machine. */
+static weft_status compile(advising *a, const weft_choice *choice, weft_mesh *mesh,
+                           const weft_layout *layout, weft_search_built *built,
+                           weft_program **program, weft_error *error)
 {
-    weft_built built;
-    weft_program *program;
-    weft_prediction prediction;
-    weft_usage usage = {0};
-    WEFT_TRY(weft_search_plan(a->build, a->context, a->options, choice, &built, &program,
-                              &prediction, error));
-    const weft_status status = weft_plan_usage(program, 0, &usage, error);
-    weft_mesh *mesh = (weft_mesh *)(uintptr_t)weft_program_mesh(program);
-    if (looks) find_dims(a, built.graph);
-    (void)!weft_program_destroy(&program);
-    (void)!weft_mesh_destroy(&mesh);
-    weft_graph_destroy(&built.graph);
-    planned->choice = *choice;
-    planned->seconds = prediction.seconds;
-    planned->bytes = usage.total_bytes;
-    return status;
+    WEFT_TRY(a->build(a->context, choice, built, error));
+    if (a->n_dims == 0) find_dims(a, built->graph);
+    built->options.machine = NULL;
+    return weft_compile(mesh, layout, (weft_values){built->values, built->n_values},
+                        &built->options, program, error);
 }
 
-static weft_status plan_whole(advising *a, const weft_choice *choice, weft_advised *planned,
-                              weft_error *error)
+static weft_status weigh(advising *a, const weft_program *program, weft_advised *planned,
+                         weft_error *error)
 {
-    weft_choice whole = *choice;
-    whole.layers = 0;
-    a->advice->n_planned++;
-    WEFT_TRY(plan(a, &whole, planned, false, error));
-    search_neighbours_tell(a->from, &planned->choice, planned->options, sizeof planned->options);
+    const weft_predict_options options = {.host_ranks = a->options->host_ranks};
+    weft_prediction prediction;
+    weft_usage usage;
+    WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
+    WEFT_TRY(weft_plan_predict(program, a->options->machine, &options, &prediction, error));
+    planned->seconds = prediction.seconds;
+    planned->bytes = usage.total_bytes;
     return WEFT_OK;
+}
+
+static weft_status plan_part(advising *a, const weft_choice *choice, weft_advised *planned,
+                             weft_error *error)
+{
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_search_built built = {0};
+    weft_status status = weft_mesh_plan(choice->mesh, &mesh, error);
+    if (status == WEFT_OK) status = weft_layout_create(choice->layout, &layout, error);
+    if (status == WEFT_OK && choice->zero > 0)
+        status = weft_layout_store(layout, choice->zero, a->options->store_dim, error);
+    if (status == WEFT_OK) status = compile(a, choice, mesh, layout, &built, &program, error);
+    if (status == WEFT_OK) status = weigh(a, program, planned, error);
+    planned->choice = *choice;
+    (void)!weft_program_destroy(&program);
+    weft_graph_destroy(&built.graph);
+    weft_layout_destroy(&layout);
+    (void)!weft_mesh_destroy(&mesh);
+    return status;
 }
 
 /* By two plans of few layers; where the layers are few, by the whole. */
@@ -86,17 +100,39 @@ static weft_status judge(advising *a, const weft_choice *choice, weft_advised *j
 {
     weft_choice part = *choice;
     weft_advised more;
-    const int64_t few = search_few_layers(a->options, choice);
+    const int64_t few = weft_search_few_layers(a->options, choice);
     part.layers = few;
-    WEFT_TRY(plan(a, &part, judged, false, error));
+    WEFT_TRY(plan_part(a, &part, judged, error));
     judged->choice.layers = 0;
     if (few == 0) return WEFT_OK;
     part.layers = few + few / 2;
-    WEFT_TRY(plan(a, &part, &more, false, error));
+    WEFT_TRY(plan_part(a, &part, &more, error));
     const double steps = (double)(a->options->layers - few) / (double)(few / 2);
     judged->seconds += steps * (more.seconds - judged->seconds);
     judged->bytes += (int64_t)(steps * (double)(more.bytes - judged->bytes));
     return WEFT_OK;
+}
+
+/* All layers, for the machine. */
+static weft_status plan_whole(advising *a, const weft_choice *choice, weft_advised *planned,
+                              weft_error *error)
+{
+    weft_search_built built;
+    weft_program *program;
+    weft_prediction prediction;
+    weft_choice whole = *choice;
+    whole.layers = 0;
+    a->advice->n_planned++;
+    WEFT_TRY(weft_search_plan(a->build, a->context, a->options, &whole, &built, &program,
+                              &prediction, error));
+    const weft_status status = weigh(a, program, planned, error);
+    weft_mesh *mesh = (weft_mesh *)(uintptr_t)weft_program_mesh(program);
+    (void)!weft_program_destroy(&program);
+    (void)!weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&built.graph);
+    planned->choice = whole;
+    weft_neighbours_tell(a->from, &planned->choice, planned->options, sizeof planned->options);
+    return status;
 }
 
 /* ---- ranks ---------------------------------------------------------------------------------------------------- */
@@ -117,13 +153,13 @@ static int quickest_first(const void *a, const void *b)
 static int judge_all(advising *a, const weft_choice *from)
 {
     int n = 0;
-    search_neighbours_find(a->options, from, a->dims, a->n_dims, &a->neighbours);
+    weft_neighbours_find(a->options, from, a->dims, a->n_dims, &a->neighbours);
     a->advice->n_neighbours += a->neighbours.n;
     for (int i = 0; i < a->neighbours.n; i++) {
         weft_error ignored = WEFT_NO_ERROR;
         weft_advised *judged = &a->judged[n];
         if (judge(a, &a->neighbours.list[i], judged, &ignored) != WEFT_OK) continue;
-        search_neighbours_tell(a->from, &judged->choice, judged->options, sizeof judged->options);
+        weft_neighbours_tell(a->from, &judged->choice, judged->options, sizeof judged->options);
         n++;
     }
     qsort(a->judged, (size_t)n, sizeof *a->judged, quickest_first);
@@ -138,16 +174,16 @@ static void keep(weft_advice *advice, const weft_advised *planned)
     if (at < WEFT_MAX_ADVISED) advice->best[at] = *planned;
 }
 
-/* Those that look best are planned as a whole: what they were judged by may be a little off. */
-static weft_status find_quicker(advising *a, int n, weft_error *error)
+/* Those that look best are planned as a whole, for the machine, as the current one is. */
+static weft_status find_quicker(advising *a, int n, double judged_now, weft_error *error)
 {
     weft_advice *advice = a->advice;
-    const bool is_whole = search_few_layers(a->options, a->from) == 0;
     for (int i = 0, tried = 0; i < n && tried < MOST_WHOLE; i++) {
-        weft_advised planned = a->judged[i];
-        if (!fits(a, &planned)) continue;
-        if (!is_whole) WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
+        weft_advised planned;
+        if (!fits(a, &a->judged[i])) continue;
+        if (a->judged[i].seconds >= judged_now) return WEFT_OK;
         tried++;
+        WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
         if (fits(a, &planned) && planned.seconds < advice->seconds) keep(advice, &planned);
     }
     return WEFT_OK;
@@ -199,15 +235,14 @@ static weft_status find_smaller(advising *a, weft_error *error)
 
 static weft_status advise(advising *a, weft_error *error)
 {
-    weft_advised now;
-    weft_choice whole = *a->from;
-    whole.layers = 0;
-    WEFT_TRY(plan(a, &whole, &now, true, error));
-    a->advice->n_planned++;
+    weft_advised now, judged;
+    WEFT_TRY(plan_whole(a, a->from, &now, error));
+    WEFT_TRY(judge(a, a->from, &judged, error));
     a->advice->seconds = now.seconds;
     a->advice->bytes = now.bytes;
     a->advice->fits = fits(a, &now);
-    return a->advice->fits ? find_quicker(a, judge_all(a, a->from), error) : find_smaller(a, error);
+    if (!a->advice->fits) return find_smaller(a, error);
+    return find_quicker(a, judge_all(a, a->from), judged.seconds, error);
 }
 
 weft_status weft_advise(weft_search_builder build, void *context,

@@ -61,7 +61,7 @@ static bool read_layout(const char *at, search_form *form)
     return true;
 }
 
-bool search_form_read(const char *mesh, const char *layout, search_form *form)
+bool weft_form_read(const char *mesh, const char *layout, search_form *form)
 {
     *form = (search_form){0};
     return read_mesh(mesh, form) && read_layout(layout, form);
@@ -82,7 +82,7 @@ static bool write_rule(const search_form_rule *rule, char *text, size_t room)
     return is_whole;
 }
 
-bool search_form_write(const search_form *form, weft_choice *choice)
+bool weft_form_write(const search_form *form, weft_choice *choice)
 {
     bool is_whole = true;
     choice->mesh[0] = choice->layout[0] = '\0';
@@ -103,28 +103,28 @@ static bool is_axis(const char *word, const char *axis)
     return strlen(axis) == n && strncmp(word, axis, n) == 0;
 }
 
-bool search_form_splits(const search_form_rule *rule, const char *axis)
+bool weft_form_splits(const search_form_rule *rule, const char *axis)
 {
     for (int a = 0; a < rule->n_axes; a++)
         if (is_axis(rule->axes[a], axis)) return true;
     return false;
 }
 
-int search_form_find(const search_form *form, const char *dim)
+int weft_form_find(const search_form *form, const char *dim)
 {
     for (int r = 0; r < form->n_rules; r++)
         if (strcmp(form->rules[r].dim, dim) == 0) return r;
     return -1;
 }
 
-void search_form_drop_rule(search_form *form, int rule)
+void weft_form_drop_rule(search_form *form, int rule)
 {
     form->n_rules--;
     memmove(&form->rules[rule], &form->rules[rule + 1],
             (size_t)(form->n_rules - rule) * sizeof *form->rules);
 }
 
-void search_form_free_axis(search_form *form, const char *axis)
+void weft_form_free_axis(search_form *form, const char *axis)
 {
     for (int r = form->n_rules - 1; r >= 0; r--) {
         search_form_rule *rule = &form->rules[r];
@@ -133,22 +133,22 @@ void search_form_free_axis(search_form *form, const char *axis)
             if (!is_axis(rule->axes[a], axis) && kept++ != a)
                 memcpy(rule->axes[kept - 1], rule->axes[a], sizeof *rule->axes);
         rule->n_axes = kept;
-        if (kept == 0) search_form_drop_rule(form, r);
+        if (kept == 0) weft_form_drop_rule(form, r);
     }
 }
 
-void search_form_drop_axis(search_form *form, int axis)
+void weft_form_drop_axis(search_form *form, int axis)
 {
     char name[WEFT_MAX_NAME + 1];
     memcpy(name, form->axis[axis], sizeof name);
-    search_form_free_axis(form, name);
+    weft_form_free_axis(form, name);
     form->n_axes--;
     const size_t behind = (size_t)(form->n_axes - axis);
     memmove(form->axis[axis], form->axis[axis + 1], behind * sizeof *form->axis);
     memmove(&form->size[axis], &form->size[axis + 1], behind * sizeof *form->size);
 }
 
-bool search_form_add_rule(search_form *form, const char *dim, const char *axis)
+bool weft_form_add_rule(search_form *form, const char *dim, const char *axis)
 {
     if (form->n_rules == WEFT_FORM_RULES) return false;
     search_form_rule *rule = &form->rules[form->n_rules++];

@@ -22,18 +22,18 @@ typedef struct search_form {
 } search_form;
 
 /* Texts that weft_mesh_plan and weft_layout_create take. false: they are larger than a form, or none. Local; pure. */
-bool search_form_read(const char *mesh, const char *layout, search_form *form);
+bool weft_form_read(const char *mesh, const char *layout, search_form *form);
 /* The texts of a choice again. false: they do not fit. */
-bool search_form_write(const search_form *form, weft_choice *choice);
+bool weft_form_write(const search_form *form, weft_choice *choice);
 /* Whether a rule splits over the axis; -1: no rule splits the dim. */
-bool search_form_splits(const search_form_rule *rule, const char *axis);
-int search_form_find(const search_form *form, const char *dim);
+bool weft_form_splits(const search_form_rule *rule, const char *axis);
+int weft_form_find(const search_form *form, const char *dim);
 /* The rule goes; the axis goes, out of the rules too, of which some may go with it. */
-void search_form_drop_rule(search_form *form, int rule);
-void search_form_drop_axis(search_form *form, int axis);
+void weft_form_drop_rule(search_form *form, int rule);
+void weft_form_drop_axis(search_form *form, int axis);
 /* All of an axis goes out of the rules. */
-void search_form_free_axis(search_form *form, const char *axis);
+void weft_form_free_axis(search_form *form, const char *axis);
 /* A rule behind the others. false: there is no room. */
-bool search_form_add_rule(search_form *form, const char *dim, const char *axis);
+bool weft_form_add_rule(search_form *form, const char *dim, const char *axis);
 
 #endif

@@ -32,7 +32,7 @@ static void add(finder *f, const weft_choice *choice)
 static void add_form(finder *f, const search_form *form)
 {
     weft_choice choice = *f->from;
-    if (search_form_write(form, &choice)) add(f, &choice);
+    if (weft_form_write(form, &choice)) add(f, &choice);
 }
 
 /* ---- the mesh ----------------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void move_factor(finder *f, int from, int to, int64_t factor)
     search_form form = f->form;
     form.size[from] /= factor;
     form.size[to] *= factor;
-    if (form.size[from] == 1) search_form_drop_axis(&form, from);
+    if (form.size[from] == 1) weft_form_drop_axis(&form, from);
     add_form(f, &form);
 }
 
@@ -79,7 +79,7 @@ static void drop_rules(finder *f)
 {
     for (int r = 0; r < f->form.n_rules; r++) {
         search_form form = f->form;
-        search_form_drop_rule(&form, r);
+        weft_form_drop_rule(&form, r);
         add_form(f, &form);
     }
 }
@@ -87,10 +87,10 @@ static void drop_rules(finder *f)
 /* The dim is split over the axis besides, innermost; or over it alone. */
 static bool give(search_form *form, const char *dim, const char *axis, bool alone)
 {
-    const int r = search_form_find(form, dim);
-    if (r < 0) return search_form_add_rule(form, dim, axis);
+    const int r = weft_form_find(form, dim);
+    if (r < 0) return weft_form_add_rule(form, dim, axis);
     search_form_rule *rule = &form->rules[r];
-    if (search_form_splits(rule, axis) || (!alone && rule->n_axes == WEFT_MAX_AXES)) return false;
+    if (weft_form_splits(rule, axis) || (!alone && rule->n_axes == WEFT_MAX_AXES)) return false;
     if (alone) rule->n_axes = 0;
     snprintf(rule->axes[rule->n_axes++], sizeof *rule->axes, "%s", axis);
     return true;
@@ -103,7 +103,7 @@ static void give_dim(finder *f, const char *dim, const char *axis)
         if (give(&form, dim, axis, alone == 1)) add_form(f, &form);
     }
     search_form form = f->form;
-    search_form_free_axis(&form, axis);
+    weft_form_free_axis(&form, axis);
     if (give(&form, dim, axis, false)) add_form(f, &form);
 }
 
@@ -112,7 +112,7 @@ static void give_role(finder *f, const char *role, size_t letters, const char *a
 {
     search_form form = f->form;
     bool is_given = true;
-    search_form_free_axis(&form, axis);
+    weft_form_free_axis(&form, axis);
     for (size_t at = 0; at < letters;) {
         char dim[WEFT_MAX_NAME + 1];
         const size_t n = strcspn(role + at, "+ ");
@@ -171,15 +171,15 @@ static void turn_knobs(finder *f)
         }
 }
 
-void search_neighbours_find(const weft_search_options *options, const weft_choice *from,
-                            const char *const *dims, int n_dims, search_neighbours *neighbours)
+void weft_neighbours_find(const weft_search_options *options, const weft_choice *from,
+                          const char *const *dims, int n_dims, search_neighbours *neighbours)
 {
     finder f = {
         .options = options, .from = from, .dims = dims, .n_dims = n_dims, .found = neighbours};
     neighbours->n = 0;
     change_stage(&f);
     turn_knobs(&f);
-    if (!search_form_read(from->mesh, from->layout, &f.form)) return;
+    if (!weft_form_read(from->mesh, from->layout, &f.form)) return;
     swap_axes(&f);
     move_factors(&f);
     drop_rules(&f);
@@ -203,7 +203,7 @@ static void put_knob(const weft_knob *knob, int64_t value, char *text, size_t ro
     put(text, room, name, number);
 }
 
-void search_neighbours_tell(const weft_choice *from, const weft_choice *to, char *text, size_t room)
+void weft_neighbours_tell(const weft_choice *from, const weft_choice *to, char *text, size_t room)
 {
     char stage[12];
     text[0] = '\0';

@@ -12,13 +12,12 @@ typedef struct search_neighbours {
         list[WEFT_NEIGHBOURS]; /* [n] each once, and none is the one they are neighbours of */
 } search_neighbours;
 
-/* search_neighbours_find - in an order that depends on the choice alone.
+/* weft_neighbours_find - in an order that depends on the choice alone.
  *
  * dims  [n_dims] names that a rule may be about. Local; pure. */
-void search_neighbours_find(const weft_search_options *options, const weft_choice *from,
-                            const char *const *dims, int n_dims, search_neighbours *neighbours);
+void weft_neighbours_find(const weft_search_options *options, const weft_choice *from,
+                          const char *const *dims, int n_dims, search_neighbours *neighbours);
 /* The options of `to` that are not those of `from`, as a command line has them. Local; pure. */
-void search_neighbours_tell(const weft_choice *from, const weft_choice *to, char *text,
-                            size_t room);
+void weft_neighbours_tell(const weft_choice *from, const weft_choice *to, char *text, size_t room);
 
 #endif

@@ -1,5 +1,5 @@
-/* diff_test: weft diff of two plans and of two runs: what differs adds up to the whole, it is the other way round from B to A, nothing
- * differs from itself, each reason is told; and files of other formats, cut ones and folders without a run are told in a sentence.
+/* diff_test: weft diff of two plans and of two runs. The differences add up to the whole. From B to A it is the other way round. Nothing
+ * differs from itself. Each reason is told. Files of other formats, cut ones and folders without a run are told in a sentence.
  */
 #include <jansson.h>
 #include <math.h>

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "weft/optim.h"
+
 #include "apps/gpt/model.h"
 #include "ops/predict/machine.h"
 #include "test.h"

@@ -1,5 +1,5 @@
-/* neighbours_test: choices that differ from one in one thing: each is a mesh and a layout that Weft takes, of as many ranks, and there
- * once; what is a neighbour has the first one as its own; and each kind of change is among them.
+/* neighbours_test: choices that differ from one in one thing. Each is there once: a mesh and a layout that Weft takes, of as many ranks.
+ * A neighbour has the first one as its own. Each kind of change is among them.
  */
 #include "ops/search/neighbours.h"
 
@@ -26,7 +26,7 @@ static search_neighbours *find(const weft_choice *from)
 {
     search_neighbours *found = calloc(1, sizeof *found);
     if (!found) abort();
-    search_neighbours_find(&options, from, dims, N_DIMS, found);
+    weft_neighbours_find(&options, from, dims, N_DIMS, found);
     return found;
 }
 
@@ -129,7 +129,7 @@ static void test_each_kind_of_change(void)
         int n = 0;
         for (int i = 0; i < found->n; i++) {
             char text[800];
-            search_neighbours_tell(&from, &found->list[i], text, sizeof text);
+            weft_neighbours_tell(&from, &found->list[i], text, sizeof text);
             n += strcmp(text, wanted[w]) == 0;
         }
         if (!CHECK_EQ_INT(n, 1)) printf("  %s\n", wanted[w]);
@@ -160,10 +160,10 @@ static void test_flags_are_turned_back(void)
     char text[800];
     weft_choice from = start(0), to = from;
     from.values[0] = 1;
-    search_neighbours_tell(&from, &to, text, sizeof text);
+    weft_neighbours_tell(&from, &to, text, sizeof text);
     CHECK(strcmp(text, "--no-recompute") == 0);
     to.layout[0] = '\0';
-    search_neighbours_tell(&from, &to, text, sizeof text);
+    weft_neighbours_tell(&from, &to, text, sizeof text);
     CHECK(strcmp(text, "--layout \"\" --no-recompute") == 0);
 }
 
@@ -179,22 +179,22 @@ static void test_forms(void)
     search_form form;
     for (int s = 0; s < STARTS; s++) {
         weft_choice choice = start(s);
-        CHECK(search_form_read(starts[s].mesh, starts[s].layout, &form));
-        CHECK(search_form_write(&form, &choice));
+        CHECK(weft_form_read(starts[s].mesh, starts[s].layout, &form));
+        CHECK(weft_form_write(&form, &choice));
         CHECK(strcmp(choice.mesh, starts[s].mesh) == 0 &&
               strcmp(choice.layout, starts[s].layout) == 0);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (!CHECK(!search_form_read(wrong[i][0], wrong[i][1], &form) || i == 3))
+        if (!CHECK(!weft_form_read(wrong[i][0], wrong[i][1], &form) || i == 3))
             printf("  %s %s\n", wrong[i][0], wrong[i][1]);
     char rules[2000] = "";
     for (int r = 0; r <= WEFT_FORM_RULES; r++)
         snprintf(rules + strlen(rules), sizeof rules - strlen(rules), "%sd%d:a", r ? "," : "", r);
-    CHECK(!search_form_read("a:2", rules, &form));
+    CHECK(!weft_form_read("a:2", rules, &form));
     char name[200];
     memset(name, 'n', sizeof name);
     memcpy(name + 150, ":2", 3);
-    CHECK(!search_form_read(name, "", &form));
+    CHECK(!weft_form_read(name, "", &form));
 }
 
 int main(void)

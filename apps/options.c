@@ -353,6 +353,34 @@ void settings_destroy(settings **s)
     *s = NULL;
 }
 
+settings *settings_copy(const settings *s, weft_error *error)
+{
+    settings *copy = calloc(1, sizeof *copy);
+    if (!copy) {
+        weft_fail_memory(error, sizeof *copy);
+        return NULL;
+    }
+    copy->table = s->table;
+    memcpy(copy->origins, s->origins, sizeof copy->origins);
+    for (int i = 0; i < s->table->n_options; i++) {
+        copy->values[i] = strdup(s->values[i]);
+        if (copy->values[i]) continue;
+        weft_fail_memory(error, strlen(s->values[i]) + 1);
+        settings_destroy(&copy);
+        return NULL;
+    }
+    return copy;
+}
+
+weft_status settings_say(settings *s, const char *name, const char *value, weft_error *error)
+{
+    char said[256];
+    const int i = find(s->table, name);
+    if (i < 0) return unknown(s->table, "option", "--", name, error);
+    snprintf(said, sizeof said, "--%s %s", name, value);
+    return set(s, i, value, FROM_COMMAND_LINE, said, error);
+}
+
 /* ---- asking ------------------------------------------------------------------------------------
  */
 

@@ -67,6 +67,11 @@ int options_operands(const option_table *table, int n, char **arguments, weft_er
 settings *settings_read(const option_table *table, int n, char **arguments, weft_error *error);
 void settings_destroy(settings **s);
 
+/* settings_copy - the same again. Own it: settings_destroy. settings_say - as if it stood on the command line: "yes" and "no" of
+ * flags. Local. */
+settings *settings_copy(const settings *s, weft_error *error);
+weft_status settings_say(settings *s, const char *name, const char *value, weft_error *error);
+
 /* By name, which must be in the table. Texts are borrowed. */
 const char *settings_text(const settings *s, const char *name);
 int64_t settings_count(const settings *s, const char *name);

@@ -6,7 +6,7 @@
 weft_status app_plan_check(const settings *s, weft_error *error)
 {
     const bool is_plan = settings_flag(s, "dry-run");
-    if (settings_flag(s, "json") && !is_plan)
+    if (settings_flag(s, "json") && !is_plan && settings_count(s, "ranks") == 0)
         return weft_fail(error, WEFT_USAGE,
                          "--json is a form of the plan; give --dry-run as well, or use "
                          "--metrics FILE for a run's numbers");

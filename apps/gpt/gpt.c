@@ -8,7 +8,7 @@
 #include "../rate.h"
 #include "advice.h"
 #include "held.h"
-#include "setup.h"
+#include "search.h"
 
 #include <string.h>
 
@@ -129,6 +129,7 @@ static const option options[] = {
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
     APP_PLAN_OPTIONS("Output"),
+    APP_SEARCH_OPTIONS("Search"),
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
@@ -138,6 +139,7 @@ static const option_table table = {
     .program = "gpt",
     .usage = "gpt train [options]    train a transformer on a text; again, to continue\n"
              "gpt sample [options]   print text by the model that was trained into --run DIR\n"
+             "gpt search [options]   find the quickest mesh, layout and options on a machine\n"
              "\n"
              "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
              "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
@@ -146,7 +148,7 @@ static const option_table table = {
     .about = "train a transformer over bytes or words on any mesh, and let it write",
     .first = "data held-out mesh layout zero layers width heads seq steps batch rate run sample "
              "dry-run config",
-    .commands = "train sample",
+    .commands = "train sample search",
 };
 
 /* ---- the plan ----------------------------------------------------------------------------------
@@ -267,6 +269,17 @@ static void name_options(weft_error *error)
                     sizeof error->message - strlen(error->message) - 1);
 }
 
+/* Looking for a layout is the root's work alone. */
+static int look_for(const settings *s)
+{
+    weft_error error = {.rank = -1};
+    weft_world world;
+    if (app_join(&world, &error) == WEFT_OK && app_extend(s, &error) == WEFT_OK &&
+        weft_world_is_root())
+        (void)!gpt_search(s, &error);
+    return app_leave(table.program, APP_STARTING, &error);
+}
+
 static int carry_out(const settings *s, const phase *phases)
 {
     weft_error error = {.rank = -1};
@@ -285,11 +298,11 @@ static int carry_out(const settings *s, const phase *phases)
 typedef struct command {
     const char *name;
     weft_status (*defaults)(settings *, weft_error *); /* other than the table's; NULL: none */
-    const phase *phases;
+    const phase *phases;                               /* NULL: it only plans */
 } command;
 
-static const command commands[] = {{"train", NULL, training},
-                                   {"sample", gpt_stored_defaults, sampling}};
+static const command commands[] = {
+    {"train", NULL, training}, {"sample", gpt_stored_defaults, sampling}, {"search", NULL, NULL}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const command *find_command(const char *name, weft_error *error)
@@ -302,8 +315,8 @@ static const command *find_command(const char *name, weft_error *error)
     const char *near = weft_nearest(name, names, N_COMMANDS);
     weft_fail(error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
               near ? "did you mean "
-                   : "there are train "
-                     "and sample",
+                   : "there are train, "
+                     "sample and search",
               near ? near : "", near ? "?" : "; see gpt --help");
     return NULL;
 }
@@ -312,9 +325,11 @@ static int run_command(const command *c, int n, char **arguments, weft_error *er
 {
     settings *s = settings_read(&table, n, arguments, error);
     if (!s) return app_leave(table.program, APP_STARTING, error);
-    const bool is_good = !c->defaults || c->defaults(s, error) == WEFT_OK;
-    const int code =
-        is_good ? carry_out(s, c->phases) : app_leave(table.program, APP_STARTING, error);
+    bool is_good = !c->defaults || c->defaults(s, error) == WEFT_OK;
+    if (is_good && c->phases) is_good = app_search_check(s, false, error) == WEFT_OK;
+    const int code = !is_good    ? app_leave(table.program, APP_STARTING, error)
+                     : c->phases ? carry_out(s, c->phases)
+                                 : look_for(s);
     settings_destroy(&s);
     return code;
 }

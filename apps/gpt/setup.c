@@ -149,7 +149,7 @@ static weft_status check_options(const settings *s, weft_error *error)
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
-    return app_plan_check(s, error);
+    return WEFT_OK;
 }
 
 static gpt_mixture mixture_of(const settings *s)
@@ -189,6 +189,12 @@ static gpt_shape shape_of(const settings *s)
 }
 
 weft_status gpt_setup_check(gpt_setup *setup, weft_error *error)
+{
+    WEFT_TRY(gpt_setup_read(setup, error));
+    return app_plan_check(setup->settings, error);
+}
+
+weft_status gpt_setup_read(gpt_setup *setup, weft_error *error)
 {
     const settings *s = setup->settings;
     const int64_t until = settings_count(s, "until");
@@ -243,7 +249,7 @@ static weft_status build_loss(gpt_setup *setup, weft_error *error)
         return WEFT_OK;
     }
     const size_t n = (size_t)gpt_n_variables(&setup->shape);
-    const bool is_stored = weft_layout_stage(setup->layout) >= 2;
+    const bool is_stored = setup->zero >= 2;
     setup->variables = calloc(2 * n, sizeof *setup->variables);
     if (!setup->variables) return weft_fail_memory(error, 2 * n * sizeof *setup->variables);
     setup->gradients = setup->variables + n;
@@ -254,36 +260,49 @@ static weft_status build_loss(gpt_setup *setup, weft_error *error)
     return WEFT_OK;
 }
 
-weft_status gpt_setup_build(gpt_setup *setup, weft_error *error)
+weft_status gpt_setup_graph(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = setup->settings;
-    WEFT_TRY(gpt_setup_layout(setup, error));
-    setup->graph = weft_graph_create((uint64_t)settings_count(s, "seed"));
+    setup->graph = weft_graph_create((uint64_t)settings_count(setup->settings, "seed"));
     if (!setup->graph) return weft_fail_memory(error, 0);
     WEFT_TRY(build_loss(setup, error));
     return build_update(setup, error);
 }
 
+weft_status gpt_setup_build(gpt_setup *setup, weft_error *error)
+{
+    WEFT_TRY(gpt_setup_layout(setup, error));
+    return gpt_setup_graph(setup, error);
+}
+
+int gpt_setup_values(const gpt_setup *setup, weft_value values[GPT_MOST_VALUES])
+{
+    const gpt_facts *facts = &setup->model.facts;
+    const weft_value all[GPT_MOST_VALUES] = {setup->loss,   setup->norm,    setup->rate,
+                                             setup->update, facts->balance, facts->dropped};
+    memcpy(values, all, sizeof all);
+    return setup->shape.mixture.experts > 1 ? 6 : 4;
+}
+
+weft_compile_options gpt_setup_options(const gpt_setup *setup, const settings *s)
+{
+    const char *dump = settings_text(s, "dump");
+    return (weft_compile_options){
+        .strict = settings_flag(s, "strict"),
+        .dump = *dump ? dump : NULL,
+        .synchronous = settings_flag(s, "synchronous"),
+        .precision = weft_precision_find(settings_text(s, "precision")),
+        .unroll = setup->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
+        .explain = settings_flag(s, "explain")};
+}
+
 static weft_status compile(gpt_setup *setup, const weft_machine_model *machine, weft_error *error)
 {
-    const char *dump = settings_text(setup->settings, "dump");
-    const weft_compile_options options = {
-        .strict = settings_flag(setup->settings, "strict"),
-        .dump = *dump ? dump : NULL,
-        .synchronous = settings_flag(setup->settings, "synchronous"),
-        .link = setup->link.text,
-        .machine = machine,
-        .precision = weft_precision_find(settings_text(setup->settings, "precision")),
-        .unroll = setup->shape.scans ? 1 : 0, /* of few layers too the body is compiled once */
-        .explain = settings_flag(setup->settings, "explain")};
-    const weft_value values[] = {setup->loss,
-                                 setup->norm,
-                                 setup->rate,
-                                 setup->update,
-                                 setup->model.facts.balance,
-                                 setup->model.facts.dropped};
-    const int n = setup->shape.mixture.experts > 1 ? 6 : 4;
+    weft_value values[GPT_MOST_VALUES];
+    const int n = gpt_setup_values(setup, values);
+    weft_compile_options options = gpt_setup_options(setup, setup->settings);
     WEFT_TRY(app_links(setup->settings, setup->mesh, &setup->link, error));
+    options.link = setup->link.text;
+    options.machine = machine;
     return weft_compile(setup->mesh, setup->layout, (weft_values){values, n}, &options,
                         &setup->program, error);
 }

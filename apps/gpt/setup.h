@@ -48,6 +48,15 @@ typedef struct gpt_setup {
 
 /* gpt_setup_check - settings to numbers; what the table of options cannot check by itself. Local. */
 weft_status gpt_setup_check(gpt_setup *setup, weft_error *error);
+/* gpt_setup_read - of these, what is about the model and its training. Local. */
+weft_status gpt_setup_read(gpt_setup *setup, weft_error *error);
+/* gpt_setup_graph - the graph alone: needs no mesh and no layout. Local. */
+weft_status gpt_setup_graph(gpt_setup *setup, weft_error *error);
+/* gpt_setup_values - what a program of the graph computes; returns how many. gpt_setup_options - how it is compiled, without link and
+ * machine; texts are borrowed of `s`. Local. */
+enum { GPT_MOST_VALUES = 6 };
+int gpt_setup_values(const gpt_setup *setup, weft_value values[GPT_MOST_VALUES]);
+weft_compile_options gpt_setup_options(const gpt_setup *setup, const settings *s);
 /* gpt_setup_layout - the layout alone; the mesh must be there. Local. */
 weft_status gpt_setup_layout(gpt_setup *setup, weft_error *error);
 /* gpt_setup_build - layout and graph; the mesh must be there. Local. */

@@ -1,0 +1,11 @@
+/* search.h: gpt search: the quickest mesh, layout and options of a training. */
+#ifndef WEFT_APPS_GPT_SEARCH_H
+#define WEFT_APPS_GPT_SEARCH_H
+
+#include "../search.h"
+#include "setup.h"
+
+/* gpt_search - print what is best for these settings. Local: on the root alone. */
+weft_status gpt_search(const settings *s, weft_error *error);
+
+#endif

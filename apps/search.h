@@ -1,0 +1,72 @@
+/* search.h: `gpt search`, and the same of every program that trains: the quickest mesh, layout and options on a machine.
+ *
+ * The program says how its graph is built for a choice, and which knobs it has. All else is the same for all of them.
+ */
+#ifndef WEFT_APPS_SEARCH_H
+#define WEFT_APPS_SEARCH_H
+
+#include "app.h"
+#include "weft/research/search.h"
+
+#define APP_SEARCH_OPTIONS(group)                                                                  \
+    {"ranks", OPTION_COUNT,  "0", "N", group, "search: how many ranks there are to place", NULL,   \
+     0,       WEFT_MAX_RANKS},                                                                     \
+        {"memory", OPTION_TEXT,                                                                    \
+         "",       "BYTES",                                                                        \
+         group,    "search: that a rank has, as 80GB or 64GiB; without it, any number"},           \
+        {"vary", OPTION_TEXT,                                                                      \
+         "",     "NAMES",                                                                          \
+         group,  "search: mesh, layout, zero and options of the program; without it, all"},        \
+        {"within", OPTION_TIME, "0s",                                                              \
+         "TIME",   group,       "search: end it after so long, as 10s; 0s: when it is done",       \
+         NULL,     -1},                                                                            \
+        {"plans", OPTION_COUNT, "300",                                                             \
+         "N",     group,        "search: how many choices to plan at most; 0: any number"},        \
+    {                                                                                              \
+        "measure", OPTION_COUNT, "0", "K", group,                                                  \
+            "search: run the K best here, and believe the clock", NULL, 0, WEFT_MAX_FOUND          \
+    }
+
+typedef struct app_search {
+    const settings *settings; /* borrowed */
+    const char *command;      /* "gpt train" */
+    weft_search_builder build;
+    void *context;
+    int n_knobs;
+    weft_knob knobs[WEFT_MAX_KNOBS];
+    const char *hints; /* as weft_search_options has them */
+    int64_t layers;
+    const char *layers_knob;
+} app_search;
+
+/* app_search_check - whether what is about a search comes with it. Local. */
+weft_status app_search_check(const settings *s, bool is_search, weft_error *error);
+
+/* app_search_knob - one more: the option `name` of the program with these values [n], of which what it is set to comes first; those that are
+ * not from 1 to `most` are left out. A flag has both values. Local. */
+void app_search_knob(app_search *search, const char *name, bool is_flag, const int64_t *values,
+                     int n, int64_t most);
+
+/* app_search_settings - the settings of a choice: those of the search, with mesh, layout, stage and the knobs' values in them, and
+ * `layers` where it is not 0. Own it. Local. */
+settings *app_search_settings(const app_search *search, const weft_choice *choice,
+                              weft_error *error);
+
+/* app_search_run - search, and print what was found, or as JSON. Local: on the root alone. */
+weft_status app_search_run(const app_search *search, weft_error *error);
+
+/* search_print.c: what was found as text; search_json.c: as JSON. turns [n_turns]: of the second. */
+void app_search_print(const app_search *search, const weft_search_options *options,
+                      const weft_found *found, const weft_turn *turns, int n_turns);
+weft_status app_search_json(const app_search *search, const weft_search_options *options,
+                            const weft_found *found, const weft_turn *turns, int n_turns,
+                            weft_error *error);
+/* The command that trains by a choice. */
+void app_search_command(const app_search *search, const weft_choice *choice, char *text,
+                        size_t room);
+
+/* search_measure.c: seconds of a step here, of each of the best [n]: the fastest of some; 0: it does not fit this machine. Local. */
+weft_status app_search_measure(const app_search *search, const weft_search_options *options,
+                               const weft_found *found, int n, double *seconds, weft_error *error);
+
+#endif

@@ -1,0 +1,115 @@
+/* search_print: what a search found, for people: the ten best, why the first is first, and what to type. */
+#include "search.h"
+
+#include <string.h>
+
+#include "weft/number.h"
+
+static const double TIE = 0.03;
+#define GIB 1073741824.0
+
+static double part(double some, double all)
+{
+    return all > 0 ? 100 * some / all : 0;
+}
+
+static void print_counts(const weft_search_options *options, const weft_found *found)
+{
+    const weft_left_out *out = &found->left_out;
+    char best[WEFT_TIME_TEXT], least[WEFT_TIME_TEXT];
+    printf("%d rank%s on %s: %lld choices, with %d roles of an axis\n", options->ranks,
+           options->ranks == 1 ? "" : "s", weft_machine_model_name(options->machine),
+           (long long)found->n_choices, found->n_roles);
+    printf("  planned %lld", (long long)found->n_planned);
+    if (found->n_estimated > 0)
+        printf(", %lld of these by few layers alone", (long long)found->n_estimated);
+    if (found->n_misfits > 0) printf("; %lld do not fit into memory", (long long)found->n_misfits);
+    putchar('\n');
+    if (out->memory > 0)
+        printf("  left out %lld whose variables alone do not fit\n", (long long)out->memory);
+    if (out->floors > 0)
+        printf("  left out %lld that cannot be quicker than the best\n", (long long)out->floors);
+    if (out->unlooked > 0) printf("  not looked at %lld\n", (long long)out->unlooked);
+    if (out->illegal > 0)
+        printf("  refused %lld; the first: %s\n", (long long)out->illegal, out->sentence);
+    (void)weft_time_text(found->best[0].prediction.seconds, best);
+    (void)weft_time_text(found->least_seconds, least);
+    if (found->is_exact)
+        printf("best: %s; no other choice can be quicker\n", best);
+    else
+        printf("best: %s; none can be below %s%s\n", best, least,
+               found->out_of_time ? ". Time was over: another run may find another" : "");
+}
+
+static void print_table(const weft_found *found)
+{
+    printf("\n%4s %10s %9s %9s  choice\n", "", "a step", "GiB", "exposed");
+    for (int i = 0; i < found->n; i++) {
+        const weft_found_choice *c = &found->best[i];
+        char text[WEFT_TIME_TEXT], choice[900];
+        (void)weft_choice_print(&c->choice, choice, sizeof choice);
+        printf("%4d %10s %9.2f %7.1f %%  %s\n", i + 1, weft_time_text(c->prediction.seconds, text),
+               (double)c->bytes / GIB, part(c->prediction.exposed_seconds, c->prediction.seconds),
+               *choice ? choice : "(one rank)");
+    }
+}
+
+static int n_ties(const weft_found *found)
+{
+    int n = 1;
+    while (n < found->n &&
+           found->best[n].prediction.seconds < found->best[0].prediction.seconds * (1 + TIE))
+        n++;
+    return n;
+}
+
+static void print_row(const char *what, double first, double second)
+{
+    char a[WEFT_TIME_TEXT], b[WEFT_TIME_TEXT];
+    printf("  %-26s %12s %12s\n", what, weft_time_text(first, a), weft_time_text(second, b));
+}
+
+static void print_why(const weft_found *found)
+{
+    const weft_found_choice *first = &found->best[0], *second = &found->best[1];
+    const weft_prediction *p = &first->prediction, *q = &second->prediction;
+    printf("\nwhy, beside the second\n");
+    print_row("a step", p->seconds, q->seconds);
+    print_row("  computing", p->work_seconds, q->work_seconds);
+    print_row("  exchanges that show", p->exposed_seconds, q->exposed_seconds);
+    print_row("  exchanges in all", p->exchange_seconds, q->exchange_seconds);
+    for (int i = 0; i < WEFT_PHASES; i++)
+        print_row(weft_phase_name((weft_phase)i), p->phase_seconds[i], q->phase_seconds[i]);
+    printf("  %-26s %8.2f GiB %8.2f GiB\n", "memory", (double)first->bytes / GIB,
+           (double)second->bytes / GIB);
+}
+
+static void print_turns(const weft_machine_model *machine, const weft_turn *turns, int n_turns)
+{
+    int n = 0;
+    for (int i = 0; i < n_turns; i++)
+        if (turns[i].factor > 0)
+            printf("%s %s %.3g times what they are",
+                   n++ > 0 ? ", or" : "the second is as quick where", turns[i].what,
+                   turns[i].factor);
+    if (n > 0)
+        puts("");
+    else if (n_turns > 0)
+        printf("no one figure of %s, from a hundredth to a hundred times what it is, makes the "
+               "second as quick\n",
+               weft_machine_model_name(machine));
+}
+
+void app_search_print(const app_search *search, const weft_search_options *options,
+                      const weft_found *found, const weft_turn *turns, int n_turns)
+{
+    char command[4096];
+    print_counts(options, found);
+    print_table(found);
+    const int ties = n_ties(found);
+    if (ties > 1) printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, 100 * TIE);
+    if (found->n > 1) print_why(found);
+    if (found->n > 1) print_turns(options->machine, turns, n_turns);
+    app_search_command(search, &found->best[0].choice, command, sizeof command);
+    printf("\n%s\n", command);
+}

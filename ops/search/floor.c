@@ -1,0 +1,123 @@
+/* floor: what no plan of a choice can beat, in closed form.
+ *
+ * Seconds: each piece of work of the plan on one rank, at the best rate that the machine has at any size, divided among the ranks of
+ * all axes whose roles can cut it. A role can cut what has one of its dims, or a dim that some factor links with one: that is more
+ * than will really be cut. Bytes: variables, slots and inputs, split as names say.
+ */
+#include "searching.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the machine ------------------------------------------------------------------------------------ */
+
+static double best_of(const weft_curve *curve)
+{
+    double best = 0;
+    for (int i = 0; i < curve->n; i++)
+        best = fmax(best, curve->value[i]);
+    return best;
+}
+
+/* A kernel that was measured may be quicker than the rates say. */
+static double least_factor(const weft_load *load, const weft_search_rates *rates)
+{
+    double least = 1;
+    for (int i = 0; i < load->n_samples; i++) {
+        const weft_sample *sample = &load->samples[i];
+        double compute = sample->work.flops / rates->flops[sample->work.dtype];
+        for (int a = 0; a < sample->work.n_acts; a++)
+            compute += sample->work.acts[a].elements *
+                       weft_search_act_seconds(rates, sample->work.acts[a].op);
+        const double rated = fmax(compute, sample->work.bytes / rates->bytes);
+        if (rated > 0) least = fmin(least, sample->seconds / rated);
+    }
+    return least;
+}
+
+double weft_search_act_seconds(const weft_search_rates *rates, const char *op)
+{
+    for (int a = 0; a < rates->load->n_acts; a++)
+        if (strcmp(rates->load->acts[a].op, op) == 0) return rates->load->acts[a].elements;
+    return rates->load->other_act;
+}
+
+int weft_search_host_ranks(const weft_search_options *options)
+{
+    const weft_machine_model *machine = options->machine;
+    const int all = options->ranks;
+    const int levels = machine->n_levels > 1 ? machine->levels[machine->n_levels - 2].ranks : all;
+    const int ranks = options->host_ranks > 0 ? options->host_ranks : levels;
+    return ranks < all ? ranks : all;
+}
+
+void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
+                            weft_search_rates *rates)
+{
+    const weft_load *load = weft_load_of(machine, host_ranks);
+    *rates = (weft_search_rates){.load = load, .bytes = best_of(&load->byte_rate), .factor = 1};
+    for (int d = 0; d < WEFT_DTYPES; d++) {
+        const weft_curve *rate = &load->flop_rate[d];
+        rates->flops[d] = best_of(rate->n > 0 ? rate : &load->flop_rate[WEFT_F32]);
+    }
+    rates->factor = least_factor(load, rates);
+    const bool is_full = load->ranks * load->lanes >= machine->cores;
+    if (is_full && host_ranks > load->ranks)
+        rates->factor = rates->factor * host_ranks / load->ranks;
+}
+
+/* ---- seconds ---------------------------------------------------------------------------------------- */
+
+static bool splits_storage(const searching *s, const weft_search_role *role)
+{
+    const char *dim = s->options->store_dim;
+    const int d = dim ? weft_search_dim_find(&s->dims, dim, strlen(dim)) : -1;
+    return d >= 0 && role->set >> d & 1;
+}
+
+double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
+                                 const weft_search_setting *setting)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    double seconds = 0;
+    for (int w = 0; w < profile->n_works; w++) {
+        const weft_search_work *work = &profile->works[w];
+        double ranks = 1;
+        for (int a = 0; a < placement->n; a++) {
+            const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+            const bool is_stored = work->is_stored && setting->zero > 0 && splits_storage(s, role);
+            if (work->dims & role->reach || is_stored) ranks *= placement->axes[a].size;
+        }
+        seconds += work->seconds / ranks;
+    }
+    return seconds;
+}
+
+/* ---- bytes ------------------------------------------------------------------------------------------ */
+
+/* Storage is sharded over the axes that split the dim, but for those that split the variable itself. */
+static bool is_sharded(const searching *s, const weft_search_setting *setting,
+                       const weft_search_home *home, const weft_search_role *role)
+{
+    const bool is_kept_so =
+        home->is_variable && (home->is_slot ? setting->zero >= 1 : setting->zero == 3);
+    return is_kept_so && home->dims != 0 && splits_storage(s, role);
+}
+
+double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,
+                               const weft_search_setting *setting)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    double bytes = 0;
+    for (int h = 0; h < profile->n_homes; h++) {
+        const weft_search_home *home = &profile->homes[h];
+        double ranks = 1;
+        for (int a = 0; a < placement->n; a++) {
+            const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+            if (home->dims & role->set || home->is_placed || is_sharded(s, setting, home, role))
+                ranks *= placement->axes[a].size;
+        }
+        bytes += home->bytes / ranks;
+    }
+    return bytes;
+}

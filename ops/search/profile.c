@@ -1,0 +1,273 @@
+/* profile: what a setting asks of one rank that does all: seconds of work by the dims along which it can be cut, and bytes that are
+ * kept between runs by their dims.
+ *
+ * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Of a program whose layers are alike, off the
+ * plans of few layers and of some more: each amount is a + b layers.
+ */
+#include "searching.h"
+
+#include "regions.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_WORKS = 256, MOST_HOMES = 128 };
+
+typedef struct sheet {
+    int n_works, n_homes;
+    weft_search_work works[MOST_WORKS];
+    weft_search_home homes[MOST_HOMES];
+} sheet;
+
+/* ---- one plan --------------------------------------------------------------------------------------- */
+
+static uint64_t bits_of(weft_search_dims *dims, const weft_plan *plan, uint32_t placed)
+{
+    const weft_shape *shape = &plan->graph->tensors[plan->placed[placed].value].type.shape;
+    uint64_t bits = 0;
+    for (int d = 0; d < shape->n_dims; d++)
+        if (weft_name_length(shape->dims[d].name) == (int)strlen(shape->dims[d].name))
+            bits |= weft_search_dim_bit(dims, shape->dims[d].name);
+    return bits;
+}
+
+static bool is_of_storage(const weft_plan *plan, uint32_t placed)
+{
+    const weft_placed *p = &plan->placed[placed];
+    return p->home == WEFT_VARIABLE_HOME || plan->graph->tensors[p->value].place_as != 0;
+}
+
+static void add_work(sheet *to, uint64_t dims, bool is_stored, double seconds)
+{
+    int at = 0;
+    while (at < to->n_works && (to->works[at].dims != dims || to->works[at].is_stored != is_stored))
+        at++;
+    if (at == MOST_WORKS) return; /* a floor may leave work out */
+    if (at == to->n_works) to->works[to->n_works++] = (weft_search_work){dims, is_stored, 0};
+    to->works[at].seconds += seconds;
+}
+
+static double seconds_of(const weft_plan *plan, const weft_step *step,
+                         const weft_search_rates *rates)
+{
+    weft_workload work;
+    weft_step_workload(plan, step, 0, &work);
+    if (work.name == NULL) return 0;
+    double compute = work.flops / rates->flops[work.dtype];
+    for (int a = 0; a < work.n_acts; a++)
+        compute += work.acts[a].elements * weft_search_act_seconds(rates, work.acts[a].op);
+    return rates->factor * fmax(compute, work.bytes / rates->bytes);
+}
+
+static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *plan,
+                         const weft_step *step, const weft_search_rates *rates)
+{
+    uint64_t bits = 0;
+    bool is_stored = step->phase == WEFT_UPDATE;
+    for (int i = 0; i < step->n_in; i++) {
+        bits |= bits_of(dims, plan, step->in[i]);
+        is_stored |= is_of_storage(plan, step->in[i]);
+    }
+    for (int o = 0; o < step->n_out; o++) {
+        bits |= bits_of(dims, plan, step->out[o]);
+        is_stored |= is_of_storage(plan, step->out[o]);
+    }
+    for (int g = 0; step->kind == WEFT_STEP_LOOP && g < step->n_segments; g++)
+        bits |= bits_of(dims, plan, step->space[g]);
+    const double seconds = weft_times_of(plan, step) * seconds_of(plan, step, rates);
+    if (seconds > 0) add_work(to, bits, is_stored, seconds);
+}
+
+static void add_home(sheet *to, const weft_search_home *home)
+{
+    int at = 0;
+    for (; at < to->n_homes; at++) {
+        const weft_search_home *other = &to->homes[at];
+        if (other->dims == home->dims && other->is_slot == home->is_slot &&
+            other->is_variable == home->is_variable && other->is_placed == home->is_placed)
+            break;
+    }
+    if (at == MOST_HOMES) return;
+    if (at < to->n_homes)
+        to->homes[at].bytes += home->bytes;
+    else
+        to->homes[to->n_homes++] = *home;
+}
+
+static void look_at_homes(sheet *to, weft_search_dims *dims, const weft_plan *plan)
+{
+    for (uint32_t id = 1; id < plan->n_placed; id++) {
+        const weft_placed *placed = &plan->placed[id];
+        if (placed->home == WEFT_TEMPORARY) continue;
+        weft_search_home home = {.dims = bits_of(dims, plan, id),
+                                 .bytes = (double)weft_placed_bytes(plan, id, 0),
+                                 .is_variable = placed->home == WEFT_VARIABLE_HOME,
+                                 .is_placed =
+                                     plan->graph->tensors[placed->value].placement != NULL};
+        home.is_slot = home.is_variable && weft_owner_of(plan->graph, placed->value) != 0;
+        add_home(to, &home);
+    }
+}
+
+static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph)
+{
+    uint64_t bits = 0;
+    for (uint32_t v = 1; v < graph->n_tensors; v++) {
+        const weft_shape *shape = &graph->tensors[v].type.shape;
+        for (int d = 0; d < shape->n_dims; d++) {
+            const int at =
+                weft_search_dim_find(dims, shape->dims[d].name, strlen(shape->dims[d].name));
+            if (at >= 0) bits |= UINT64_C(1) << at;
+        }
+    }
+    return bits;
+}
+
+/* ---- a + b layers ----------------------------------------------------------------------------------- */
+
+/* Amounts of few layers, and what each more adds. */
+static void add_times(sheet *to, const sheet *from, double times)
+{
+    for (int w = 0; w < from->n_works; w++) {
+        const weft_search_work *work = &from->works[w];
+        add_work(to, work->dims, work->is_stored, times * work->seconds);
+    }
+    for (int h = 0; h < from->n_homes; h++) {
+        weft_search_home home = from->homes[h];
+        home.bytes *= times;
+        add_home(to, &home);
+    }
+}
+
+static weft_status keep(searching *s, const sheet *from, weft_search_profile *profile)
+{
+    profile->n_works = from->n_works;
+    profile->n_homes = from->n_homes;
+    profile->works =
+        weft_arena_copy(s->arena, from->works, (size_t)(from->n_works + 1) * sizeof *from->works);
+    profile->homes =
+        weft_arena_copy(s->arena, from->homes, (size_t)(from->n_homes + 1) * sizeof *from->homes);
+    const bool is_there = profile->works && profile->homes;
+    return is_there ? WEFT_OK : weft_fail_memory(s->error, sizeof *from);
+}
+
+/* ---- settings, some at a time ----------------------------------------------------------------------- */
+
+enum { AT_ONCE = 32 };
+
+/* The program of a setting on one rank: of few layers, and of some more where there are. */
+typedef struct alone {
+    weft_choice choice;
+    int64_t layers[2];
+    weft_mesh *mesh;
+    weft_built_graph built[2];
+    weft_program *program[2];
+    weft_error error;
+} alone;
+
+typedef struct batch {
+    searching *s;
+    int first;
+    alone all[AT_ONCE];
+} batch;
+
+static weft_status plan_one(searching *s, alone *a, int which)
+{
+    weft_layout *layout = NULL;
+    weft_choice choice = a->choice;
+    choice.layers = a->layers[which];
+    WEFT_TRY(weft_search_call_builder(s, &choice, &a->built[which], &a->error));
+    WEFT_TRY(weft_layout_create("", &layout, &a->error));
+    const weft_values values = {a->built[which].values, a->built[which].n_values};
+    const weft_status status = weft_compile(a->mesh, layout, values, &a->built[which].options,
+                                            &a->program[which], &a->error);
+    weft_layout_destroy(&layout);
+    return status;
+}
+
+static void plan_piece(void *context, int piece)
+{
+    batch *b = context;
+    alone *a = &b->all[piece];
+    if (weft_mesh_plan("one:1", &a->mesh, &a->error) != WEFT_OK) return;
+    if (plan_one(b->s, a, 0) == WEFT_OK && a->layers[1] > 0) (void)!plan_one(b->s, a, 1);
+}
+
+static void look(searching *s, const weft_program *program, const weft_search_rates *rates,
+                 weft_search_profile *profile, sheet *to)
+{
+    const weft_plan *plan = program->plan;
+    *to = (sheet){0};
+    weft_search_dims_look(&s->dims, plan->graph);
+    profile->dims = dims_of(&s->dims, plan->graph);
+    for (uint32_t i = 0; i < plan->n_steps; i++)
+        look_at_step(to, &s->dims, plan, &plan->steps[i], rates);
+    look_at_homes(to, &s->dims, plan);
+}
+
+/* few + (layers - few) / (more - few) x (more - few), as amounts */
+static weft_status read_one(searching *s, const alone *a, const weft_search_rates *rates,
+                            sheet sheets[2], weft_search_profile *profile)
+{
+    profile->is_legal = true;
+    look(s, a->program[0], rates, profile, &sheets[0]);
+    if (a->layers[1] == 0) return keep(s, &sheets[0], profile);
+    look(s, a->program[1], rates, profile, &sheets[1]);
+    const double left =
+        (double)(s->options->layers - a->layers[0]) / (double)(a->layers[1] - a->layers[0]);
+    add_times(&sheets[1], &sheets[1], left - 1);
+    add_times(&sheets[1], &sheets[0], 1 - left);
+    return keep(s, &sheets[1], profile);
+}
+
+static void drop(alone *a)
+{
+    for (int i = 0; i < 2; i++) {
+        (void)weft_program_destroy(&a->program[i]);
+        if (a->built[i].graph) (void)weft_graph_destroy(&a->built[i].graph);
+    }
+    (void)weft_mesh_destroy(&a->mesh);
+}
+
+/* The builder's own sentence says why a setting is none; all else ends the search. */
+static weft_status take(searching *s, const alone *a, const weft_search_rates *rates,
+                        sheet sheets[2], weft_search_profile *profile)
+{
+    if (a->error.status == WEFT_OK) return read_one(s, a, rates, sheets, profile);
+    if (a->error.status != WEFT_USAGE)
+        return weft_fail(s->error, a->error.status, "%s", a->error.message);
+    if (s->n_refused++ == 0) snprintf(s->refusal, sizeof s->refusal, "%s", a->error.message);
+    return WEFT_OK;
+}
+
+static void begin_one(searching *s, alone *a, const weft_search_setting *setting)
+{
+    static const weft_search_placement nowhere;
+    weft_search_choice_of(s, &nowhere, setting, &a->choice);
+    a->layers[0] = weft_search_few_layers(s->options, &a->choice);
+    a->layers[1] = a->layers[0] + a->layers[0] / 2;
+}
+
+weft_status weft_search_profiles_make(searching *s, const weft_search_setting *settings, int n)
+{
+    weft_search_rates rates;
+    sheet *sheets = weft_arena_take(s->arena, 2 * sizeof *sheets);
+    batch *b = weft_arena_take(s->arena, sizeof *b);
+    weft_status status = WEFT_OK;
+    s->profiles = weft_arena_take(s->arena, (size_t)n * sizeof *s->profiles);
+    if (!sheets || !b || !s->profiles) return weft_fail_memory(s->error, sizeof *b);
+    weft_search_rates_find(s->options->machine, weft_search_host_ranks(s->options), &rates);
+    s->n_profiles = n;
+    for (int first = 0; first < n && status == WEFT_OK; first += AT_ONCE) {
+        const int some = n - first < AT_ONCE ? n - first : AT_ONCE;
+        *b = (batch){.s = s, .first = first};
+        for (int i = 0; i < some; i++)
+            begin_one(s, &b->all[i], &settings[first + i]);
+        weft_search_crew_do(s->threads, some, plan_piece, b);
+        for (int i = 0; i < some && status == WEFT_OK; i++)
+            status = take(s, &b->all[i], &rates, sheets, &s->profiles[first + i]);
+        for (int i = 0; i < some; i++)
+            drop(&b->all[i]);
+    }
+    return status;
+}

@@ -1,0 +1,197 @@
+/* searching.h (private): what the files of a search share.
+ *
+ * The space of choices is placements times settings. A *placement* gives each axis of a mesh a role and a size. A *setting* is a
+ * stage of sharded storage and a value of each knob. A *profile* says what a setting asks of one rank that does all: work by the
+ * dims along which it can be cut, and what is kept between runs. Floors follow from placement and profile alone.
+ */
+#ifndef WEFT_SEARCH_SEARCHING_H
+#define WEFT_SEARCH_SEARCHING_H
+
+#include "machine.h"
+#include "program.h"
+#include "weft/research/search.h"
+
+enum {
+    WEFT_SEARCH_DIMS = 64, /* names, a bit each */
+    WEFT_ROLE_DIMS = 8,
+    WEFT_SEARCH_ROLES = 24,
+    WEFT_SEARCH_AXES = 3, /* of placements that are found; one that is given may have more */
+    WEFT_SETTINGS = 4096
+};
+
+/* ---- dims.c ------------------------------------------------------------------------------------- */
+
+/* Amounts of the same dims, added up. The last place stands for all that find none. */
+enum { WEFT_SEARCH_AMOUNTS = 160 };
+typedef struct weft_search_amounts {
+    int n;
+    uint64_t dims[WEFT_SEARCH_AMOUNTS];
+    double amount[WEFT_SEARCH_AMOUNTS];
+} weft_search_amounts;
+void weft_search_amounts_add(weft_search_amounts *amounts, uint64_t dims, double amount);
+/* The part of it that has any of `some` and none of `others`. */
+double weft_search_amounts_share(const weft_search_amounts *amounts, uint64_t some,
+                                 uint64_t others);
+
+/* The names of dims of all graphs that were looked at. */
+typedef struct weft_search_dims {
+    int n;
+    char names[WEFT_SEARCH_DIMS][WEFT_MAX_NAME + 1];
+    int64_t size[WEFT_SEARCH_DIMS]; /* the largest of that name */
+    uint64_t linked
+        [WEFT_SEARCH_DIMS]; /* dims that one factor runs through: where one is split, another may come out split */
+    uint64_t beside[WEFT_SEARCH_DIMS]; /* dims that some tensor has together with it */
+    weft_search_amounts flops;         /* of forward ops, by the dims along which they can be cut */
+    weft_search_amounts bytes;         /* of forward values that are no variables, by their dims */
+} weft_search_dims;
+
+/* The bit of a name; 0: there is no room for another one. */
+uint64_t weft_search_dim_bit(weft_search_dims *dims, const char *name);
+int weft_search_dim_find(const weft_search_dims *dims, const char *name,
+                         size_t letters); /* -1: none */
+/* What a graph's ops say of its dims. */
+void weft_search_dims_look(weft_search_dims *dims, const weft_graph *graph);
+/* Those that may come out split where these are. */
+uint64_t weft_search_dims_reach(const weft_search_dims *dims, uint64_t from);
+
+/* ---- roles.c ------------------------------------------------------------------------------------ */
+
+/* What an axis splits: the first of these dims that a tensor has. */
+typedef struct weft_search_role {
+    int n;
+    uint8_t dims[WEFT_ROLE_DIMS];
+    uint64_t set, reach;          /* its dims; and those that may come out split */
+    int64_t most;                 /* ranks that it can give work to: the largest size of its dims */
+    double share;                 /* of the flops that it cuts, for choosing among roles */
+    char axis[WEFT_MAX_NAME + 1]; /* the name of an axis that has it */
+} weft_search_role;
+
+typedef struct weft_search_roles {
+    int n;
+    weft_search_role list[WEFT_SEARCH_ROLES];
+} weft_search_roles;
+
+weft_status weft_search_roles_find(const weft_search_dims *dims, const char *hints,
+                                   weft_search_roles *roles, weft_error *error);
+
+/* ---- profile.c ---------------------------------------------------------------------------------- */
+
+/* Work that can be cut along the same dims: seconds of one rank that does all of it, at the machine's best rates. */
+typedef struct weft_search_work {
+    uint64_t dims;
+    bool is_stored; /* it may be cut as storage is */
+    double seconds;
+} weft_search_work;
+
+/* What is kept between runs: all variables of the same dims, or their slots, or inputs. */
+typedef struct weft_search_home {
+    uint64_t dims;
+    bool is_slot, is_variable, is_placed; /* placed: where the program says, whatever the rules */
+    double bytes;
+} weft_search_home;
+
+typedef struct weft_search_profile {
+    bool is_legal;
+    uint64_t dims; /* that it has */
+    int n_works, n_homes;
+    weft_search_work *works; /* [n_works] */
+    weft_search_home *homes; /* [n_homes] */
+} weft_search_profile;
+
+/* ---- space.c ------------------------------------------------------------------------------------ */
+
+typedef struct weft_search_setting {
+    int zero;
+    int profile;                  /* of its knobs */
+    uint8_t knob[WEFT_MAX_KNOBS]; /* which of the values */
+} weft_search_setting;
+
+typedef struct weft_search_axis {
+    uint8_t role, level;
+    int32_t size;
+} weft_search_axis;
+
+typedef struct weft_search_placement { /* the last axis is innermost */
+    int n;
+    weft_search_axis axes[WEFT_MAX_AXES];
+} weft_search_placement;
+
+typedef struct searching {
+    weft_search_builder build;
+    void *context;
+    const weft_search_options *options;
+    weft_error *error;
+    weft_arena *arena;
+    bool varies_mesh, varies_layout, varies_zero, varies_knob[WEFT_MAX_KNOBS];
+    weft_search_dims dims;
+    weft_search_roles roles;
+    int n_profiles, n_settings, n_placements;
+    weft_search_profile *profiles;
+    weft_search_setting *settings;
+    weft_search_placement *placements;
+    char refusal[480]; /* the builder's first */
+    int64_t n_refused;
+    int threads;
+} searching;
+
+/* Settings with a profile for each set of values of knobs; roles; placements. Ended early by an error. */
+weft_status weft_search_space_find(searching *s);
+/* profile.c: of n sets of values of knobs */
+weft_status weft_search_profiles_make(searching *s, const weft_search_setting *settings, int n);
+/* The setting's profile has all dims of the placement's roles; stages of storage have an axis to shard over. */
+bool weft_search_go_together(const searching *s, const weft_search_placement *placement,
+                             const weft_search_setting *setting);
+/* A placement and a setting, as texts and values. */
+void weft_search_choice_of(const searching *s, const weft_search_placement *placement,
+                           const weft_search_setting *setting, weft_choice *choice);
+/* How many layers an estimate is from: the smaller number; the other is half as many more. 0: all are planned. */
+int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice);
+
+/* ---- floor.c ------------------------------------------------------------------------------------ */
+
+/* Seconds that no plan can beat; bytes that none can do without. */
+double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
+                                 const weft_search_setting *setting);
+double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,
+                               const weft_search_setting *setting);
+/* What the machine does best of one rank's work. */
+typedef struct weft_search_rates {
+    double flops[WEFT_DTYPES], bytes, factor;
+    const weft_load *load;
+} weft_search_rates;
+double weft_search_act_seconds(const weft_search_rates *rates, const char *op);
+void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
+                            weft_search_rates *rates);
+int weft_search_host_ranks(const weft_search_options *options);
+
+/* ---- price.c ------------------------------------------------------------------------------------ */
+
+typedef struct weft_search_price {
+    weft_status status; /* WEFT_USAGE: the builder refused; others end the search */
+    bool is_estimate;   /* from few layers */
+    int64_t bytes;
+    weft_prediction prediction;
+    weft_error error;
+} weft_search_price;
+
+/* A choice planned: all of it for the machine, or its few layers by usual prices. */
+void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
+                              weft_search_price *price);
+
+/* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
+
+typedef void (*weft_search_piece)(void *context, int piece);
+/* Pieces [0, n), each once, on so many threads. Returns when all are done. */
+void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *context);
+/* Calls of the builder, one at a time. */
+weft_status weft_search_call_builder(searching *s, const weft_choice *choice,
+                                     weft_built_graph *built, weft_error *error);
+
+/* ---- near.c -------------------------------------------------------------------------------------- */
+
+/* Whether one step leads from one choice to the other: a factor moved between two roles, another order of axes, another value of
+ * a knob, or another stage. */
+bool weft_search_are_near(const weft_search_placement *a, const weft_search_setting *x,
+                          const weft_search_placement *b, const weft_search_setting *y);
+
+#endif

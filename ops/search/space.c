@@ -1,0 +1,307 @@
+/* space: all choices there are: settings times placements. */
+#include "searching.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PLACEMENTS = 400000 };
+
+/* ---- settings --------------------------------------------------------------------------------------- */
+
+static int values_of(const searching *s, int knob)
+{
+    return s->varies_knob[knob] ? s->options->knobs[knob].n_values : 1;
+}
+
+/* All values of all knobs that vary, the last one quickest. */
+static weft_status find_knob_values(searching *s, weft_search_setting **settings, int *n)
+{
+    int64_t all = 1;
+    for (int k = 0; k < s->options->n_knobs && all <= WEFT_SETTINGS; k++)
+        all *= values_of(s, k);
+    if (all > WEFT_SETTINGS)
+        return weft_fail(s->error, WEFT_USAGE,
+                         "the knobs have more than %d sets of values; vary fewer of them",
+                         WEFT_SETTINGS);
+    *n = (int)all;
+    *settings = weft_arena_take(s->arena, (size_t)all * sizeof **settings);
+    if (!*settings) return weft_fail_memory(s->error, (size_t)all * sizeof **settings);
+    for (int i = 0; i < *n; i++) {
+        int rest = i;
+        (*settings)[i].profile = i;
+        for (int k = s->options->n_knobs; k-- > 0; rest /= values_of(s, k))
+            (*settings)[i].knob[k] = (uint8_t)(rest % values_of(s, k));
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_settings(searching *s)
+{
+    weft_search_setting *sets = NULL;
+    int n = 0;
+    WEFT_TRY(find_knob_values(s, &sets, &n));
+    WEFT_TRY(weft_search_profiles_make(s, sets, n));
+    s->settings = weft_arena_take(s->arena, 4 * (size_t)n * sizeof *s->settings);
+    if (!s->settings) return weft_fail_memory(s->error, (size_t)n * sizeof *s->settings);
+    const bool has_stages = s->options->store_dim != NULL;
+    for (int i = 0; i < n; i++)
+        for (int zero = 0; zero <= 3 && s->profiles[i].is_legal; zero++) {
+            if (zero != s->options->zero && (!s->varies_zero || !has_stages)) continue;
+            sets[i].zero = zero;
+            s->settings[s->n_settings++] = sets[i];
+        }
+    if (s->n_settings > 0) return WEFT_OK;
+    return weft_fail(s->error, WEFT_USAGE, "%s", s->refusal);
+}
+
+/* ---- placements ------------------------------------------------------------------------------------- */
+
+static void find_levels(const searching *s, weft_search_placement *p)
+{
+    int stride = 1;
+    for (int a = p->n; a-- > 0; stride *= p->axes[a].size)
+        p->axes[a].level =
+            (uint8_t)weft_level_of(s->options->machine, 0, (p->axes[a].size - 1) * stride);
+}
+
+static int by_role(const void *a, const void *b)
+{
+    const weft_search_axis *x = a, *y = b;
+    return x->role - y->role;
+}
+
+/* Two orders whose axes meet at the same levels are one to the machine. */
+static bool is_alike(const weft_search_placement *a, const weft_search_placement *b)
+{
+    weft_search_placement x = *a, y = *b;
+    if (a->n != b->n) return false;
+    qsort(x.axes, (size_t)x.n, sizeof *x.axes, by_role);
+    qsort(y.axes, (size_t)y.n, sizeof *y.axes, by_role);
+    for (int i = 0; i < a->n; i++)
+        if (x.axes[i].role != y.axes[i].role || x.axes[i].size != y.axes[i].size ||
+            x.axes[i].level != y.axes[i].level)
+            return false;
+    return true;
+}
+
+typedef struct finding {
+    searching *s;
+    weft_search_placement given; /* what was asked for; n -1: nothing */
+    int first;                   /* of those with the same roles and sizes */
+    int room;
+    weft_status status;
+} finding;
+
+/* Where only the layout varies sizes are as given; where only the mesh does, roles are. */
+static bool is_varied_so(const finding *f, const weft_search_placement *p)
+{
+    const weft_search_placement *given = &f->given;
+    if (given->n < 0) return true;
+    for (int a = 0; a < p->n && !f->s->varies_mesh; a++)
+        if (p->n != given->n || p->axes[a].size != given->axes[a].size) return false;
+    for (int a = 0; a < p->n && !f->s->varies_layout; a++) {
+        bool is_there = false;
+        for (int b = 0; b < given->n; b++)
+            is_there |= given->axes[b].role == p->axes[a].role;
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+static void keep(finding *f, weft_search_placement p)
+{
+    searching *s = f->s;
+    find_levels(s, &p);
+    if (!is_varied_so(f, &p)) return;
+    if (f->given.n >= 0 && is_alike(&f->given, &p)) return; /* it is the first */
+    for (int i = f->first; i < s->n_placements; i++)
+        if (is_alike(&s->placements[i], &p)) return;
+    if (s->n_placements == f->room) {
+        const int room = 2 * f->room;
+        weft_search_placement *more = weft_arena_take(s->arena, (size_t)room * sizeof *more);
+        if (!more) f->status = weft_fail_memory(s->error, (size_t)room * sizeof *more);
+        if (!more) return;
+        memcpy(more, s->placements, (size_t)s->n_placements * sizeof *more);
+        s->placements = more;
+        f->room = room;
+    }
+    if (s->n_placements < MOST_PLACEMENTS) s->placements[s->n_placements++] = p;
+}
+
+static void permute(finding *f, weft_search_placement *p, int at)
+{
+    if (at == p->n) keep(f, *p);
+    for (int i = at; i < p->n; i++) {
+        const weft_search_axis axis = p->axes[i];
+        p->axes[i] = p->axes[at];
+        p->axes[at] = axis;
+        permute(f, p, at + 1);
+        p->axes[at] = p->axes[i];
+        p->axes[i] = axis;
+    }
+}
+
+/* Roles in ascending order, each with a divisor of the ranks that are left. */
+static void assign(finding *f, weft_search_placement *p, int role, int left)
+{
+    const weft_search_roles *roles = &f->s->roles;
+    if (left == 1) {
+        f->first = f->s->n_placements;
+        permute(f, p, 0);
+        return;
+    }
+    if (role == roles->n || p->n == WEFT_SEARCH_AXES) return;
+    for (int size = 2; size <= left; size++) {
+        if (left % size != 0 || size > roles->list[role].most) continue;
+        p->axes[p->n++] = (weft_search_axis){(uint8_t)role, 0, size};
+        assign(f, p, role + 1, left / size);
+        p->n--;
+    }
+    assign(f, p, role + 1, left);
+}
+
+/* ---- what is given ---------------------------------------------------------------------------------- */
+
+/* The rules of an axis as a hint: "data=batch", "model=hidden+heads". */
+static int hint_of(const weft_layout *layout, const char *axis, char *text, size_t room)
+{
+    const char *rules = weft_layout_text(layout);
+    int used = 0;
+    for (const char *at = rules; *at;) {
+        const size_t n = strcspn(at, ","), letters = strcspn(at, ":");
+        for (const char *word = at + letters + 1; letters < n && word < at + n;) {
+            const size_t of = strcspn(word, "+?,");
+            if (of == strlen(axis) && memcmp(word, axis, of) == 0)
+                used += snprintf(text + used, room - (size_t)used, "%s%.*s", used > 0 ? "+" : "",
+                                 (int)letters, at);
+            word += of + strspn(word + of, "+?");
+        }
+        at += n + (at[n] == ',');
+    }
+    return used;
+}
+
+/* What was given as hints, so that its roles are among those of the space, under its own names. */
+static weft_status read_given(searching *s, weft_mesh **mesh, char *hints, size_t room)
+{
+    weft_layout *layout = NULL;
+    size_t used = 0;
+    hints[0] = '\0';
+    *mesh = NULL;
+    if (!s->options->mesh || !*s->options->mesh) return WEFT_OK;
+    WEFT_TRY(weft_mesh_plan(s->options->mesh, mesh, s->error));
+    WEFT_TRY(weft_layout_create(s->options->layout, &layout, s->error));
+    for (int a = 0; a < weft_mesh_n_axes(*mesh); a++) {
+        char dims[300] = "";
+        const char *axis = weft_mesh_axis_name(*mesh, a);
+        if (hint_of(layout, axis, dims, sizeof dims) > 0 && used < room)
+            used += (size_t)snprintf(hints + used, room - used, "%s=%s ", axis, dims);
+    }
+    weft_layout_destroy(&layout);
+    return WEFT_OK;
+}
+
+static int role_of_axis(const weft_search_roles *roles, const char *axis)
+{
+    for (int r = 0; r < roles->n; r++)
+        if (strcmp(roles->list[r].axis, axis) == 0) return r;
+    return -1;
+}
+
+/* Axes of one rank, and those that nothing is split over, are left out. */
+static void place_given(const searching *s, const weft_mesh *mesh, weft_search_placement *given)
+{
+    *given = (weft_search_placement){.n = mesh ? 0 : -1};
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        const int role = role_of_axis(&s->roles, weft_mesh_axis_name(mesh, a));
+        const int size = weft_mesh_axis_size(mesh, a);
+        if (size > 1 && role >= 0)
+            given->axes[given->n++] = (weft_search_axis){(uint8_t)role, 0, size};
+    }
+    find_levels(s, given);
+}
+
+static int ranks_of(const weft_search_placement *p)
+{
+    int ranks = 1;
+    for (int a = 0; a < p->n; a++)
+        ranks *= p->axes[a].size;
+    return ranks;
+}
+
+static weft_status find_placements(searching *s)
+{
+    char hints[2048];
+    weft_mesh *mesh;
+    finding f = {.s = s, .room = 1024};
+    weft_search_placement p = {0};
+    WEFT_TRY(read_given(s, &mesh, hints, sizeof hints));
+    const size_t used = strlen(hints);
+    if (s->options->hints) snprintf(hints + used, sizeof hints - used, "%s", s->options->hints);
+    weft_status status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
+    if (status == WEFT_OK) place_given(s, mesh, &f.given);
+    (void)weft_mesh_destroy(&mesh);
+    WEFT_TRY(status);
+    s->placements = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->placements);
+    if (!s->placements) return weft_fail_memory(s->error, sizeof *s->placements);
+    if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks)
+        s->placements[s->n_placements++] = f.given;
+    if (s->varies_mesh || s->varies_layout) assign(&f, &p, 0, s->options->ranks);
+    if (f.status != WEFT_OK || s->n_placements > 0) return f.status;
+    return weft_fail(
+        s->error, WEFT_USAGE,
+        "%d ranks: no mesh of at most %d axes gives each of them something to do: dims "
+        "are shorter than the axes that would split them; take fewer ranks, or ranks "
+        "with more divisors",
+        s->options->ranks, WEFT_SEARCH_AXES);
+}
+
+weft_status weft_search_space_find(searching *s)
+{
+    WEFT_TRY(find_settings(s));
+    return find_placements(s);
+}
+
+/* ---- one choice ------------------------------------------------------------------------------------- */
+
+bool weft_search_go_together(const searching *s, const weft_search_placement *placement,
+                             const weft_search_setting *setting)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    const char *store = s->options->store_dim;
+    const int dim = store ? weft_search_dim_find(&s->dims, store, strlen(store)) : -1;
+    bool is_split = false;
+    for (int a = 0; a < placement->n; a++) {
+        const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        if (role->set & ~profile->dims) return false;
+        is_split |= dim >= 0 && role->set >> dim & 1;
+    }
+    return setting->zero == 0 || is_split;
+}
+
+void weft_search_choice_of(const searching *s, const weft_search_placement *placement,
+                           const weft_search_setting *setting, weft_choice *choice)
+{
+    size_t mesh = 0, layout = 0;
+    *choice = (weft_choice){
+        .zero = setting->zero, .n_knobs = s->options->n_knobs, .knobs = s->options->knobs};
+    for (int k = 0; k < choice->n_knobs; k++)
+        choice->values[k] = s->options->knobs[k].values[setting->knob[k]];
+    for (int a = 0; a < placement->n; a++) {
+        const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        mesh += (size_t)snprintf(choice->mesh + mesh, sizeof choice->mesh - mesh, "%s%s:%d",
+                                 a > 0 ? "," : "", role->axis, placement->axes[a].size);
+        for (int d = 0; d < role->n && layout < sizeof choice->layout; d++)
+            layout +=
+                (size_t)snprintf(choice->layout + layout, sizeof choice->layout - layout, "%s%s:%s",
+                                 layout > 0 ? "," : "", s->dims.names[role->dims[d]], role->axis);
+    }
+}
+
+int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice)
+{
+    const char *knob = options->layers_knob;
+    const int64_t unit = knob ? weft_choice_value(choice, knob, 1) : 1;
+    const int64_t few = 2 * (unit > 0 ? unit : 1), more = few + few / 2;
+    return options->layers >= 2 * more ? few : 0;
+}

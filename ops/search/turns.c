@@ -1,0 +1,157 @@
+/* turns: what would have to change for another choice to win: both plans stay, and one figure of the machine at a time is bisected. */
+#include "searching.h"
+
+#include "timeline.h"
+
+#include <math.h>
+
+enum { BISECTIONS = 24 };
+static const double LEAST = 0.01, MOST = 100; /* times what the machine has */
+
+typedef struct pair {
+    const weft_plan *plans[2];
+    const weft_machine_model *machine;
+    int host_ranks;
+} pair;
+
+/* A figure of the machine made so many times as much. */
+typedef void (*change)(weft_machine_model *model, int which, double factor);
+
+static void scale(weft_curve *curve, double factor)
+{
+    for (int i = 0; i < curve->n; i++)
+        curve->value[i] *= factor;
+}
+
+static void change_link(weft_machine_model *model, int level, double factor)
+{
+    model->levels[level].bytes_per_second *= factor;
+    for (int e = 0; e < model->n_exchanges; e++)
+        if (model->exchanges[e].level == level) scale(&model->exchanges[e].seconds, 1 / factor);
+}
+
+static void change_latency(weft_machine_model *model, int level, double factor)
+{
+    model->levels[level].latency_seconds *= factor;
+}
+
+static void change_products(weft_machine_model *model, int which, double factor)
+{
+    (void)which;
+    for (int l = 0; l < model->n_loads; l++) {
+        for (int d = 0; d < WEFT_DTYPES; d++)
+            scale(&model->loads[l].flop_rate[d], factor);
+        for (int i = 0; i < model->loads[l].n_samples; i++)
+            if (model->loads[l].samples[i].work.flops > 0)
+                model->loads[l].samples[i].seconds /= factor;
+    }
+}
+
+static void change_memory(weft_machine_model *model, int which, double factor)
+{
+    (void)which;
+    for (int l = 0; l < model->n_loads; l++)
+        scale(&model->loads[l].byte_rate, factor);
+}
+
+/* By how much the second is slower, where the figure is so many times as much. */
+static weft_status ahead(const pair *p, change how, int which, double factor, double *seconds,
+                         weft_error *error)
+{
+    const weft_predict_options options = {.host_ranks = p->host_ranks};
+    weft_machine_model *model;
+    weft_prediction first = {0}, second = {0};
+    WEFT_TRY(weft_machine_model_copy(p->machine, &model, error));
+    how(model, which, factor);
+    weft_status status = weft_timeline(p->plans[0], model, &options, &first, NULL, error);
+    if (status == WEFT_OK)
+        status = weft_timeline(p->plans[1], model, &options, &second, NULL, error);
+    weft_machine_model_destroy(&model);
+    *seconds = second.seconds - first.seconds;
+    return status;
+}
+
+/* Between 1 and `end`, at which the second is not slower, the factor nearest to 1 that makes it so. */
+static weft_status bisect(const pair *p, change how, int which, double end, double *factor,
+                          weft_error *error)
+{
+    double near = 0, far = log(end);
+    for (int i = 0; i < BISECTIONS && fabs(far - near) > 1e-3; i++) {
+        const double middle = (near + far) / 2;
+        double behind;
+        WEFT_TRY(ahead(p, how, which, exp(middle), &behind, error));
+        if (behind > 0)
+            near = middle;
+        else
+            far = middle;
+    }
+    *factor = exp(far);
+    return WEFT_OK;
+}
+
+static weft_status turn(const pair *p, change how, int which, double *factor, weft_error *error)
+{
+    static const double ends[] = {2, 0.5, 10, 0.1, MOST, LEAST};
+    *factor = 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        double behind;
+        WEFT_TRY(ahead(p, how, which, ends[i], &behind, error));
+        if (behind <= 0) return bisect(p, how, which, ends[i], factor, error);
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_turns(const pair *p, weft_turn *turns, int *n, weft_error *error)
+{
+    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 2; l++) {
+        weft_turn *link = &turns[(*n)++];
+        snprintf(link->what, sizeof link->what, "bytes a second of %.40s",
+                 p->machine->levels[l].name);
+        WEFT_TRY(turn(p, change_link, l, &link->factor, error));
+    }
+    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 2; l++) {
+        weft_turn *latency = &turns[(*n)++];
+        snprintf(latency->what, sizeof latency->what, "latency of %.40s",
+                 p->machine->levels[l].name);
+        WEFT_TRY(turn(p, change_latency, l, &latency->factor, error));
+    }
+    weft_turn *products = &turns[(*n)++], *memory = &turns[(*n)++];
+    snprintf(products->what, sizeof products->what, "flops a second");
+    WEFT_TRY(turn(p, change_products, 0, &products->factor, error));
+    snprintf(memory->what, sizeof memory->what, "bytes a second of memory");
+    return turn(p, change_memory, 0, &memory->factor, error);
+}
+
+weft_status weft_search_turns(weft_search_builder build, void *context,
+                              const weft_search_options *options, const weft_choice *first,
+                              const weft_choice *second, weft_turn *turns, int *n_turns,
+                              weft_error *error)
+{
+    const weft_choice *choices[2] = {first, second};
+    weft_program *programs[2] = {NULL, NULL};
+    weft_built_graph built[2] = {{0}};
+    weft_prediction prediction;
+    weft_status status = WEFT_OK;
+    WEFT_GIVEN(build, error);
+    WEFT_GIVEN(options, error);
+    WEFT_GIVEN(options->machine, error);
+    WEFT_GIVEN(first, error);
+    WEFT_GIVEN(second, error);
+    WEFT_GIVEN(turns, error);
+    WEFT_GIVEN(n_turns, error);
+    pair p = {.machine = options->machine, .host_ranks = options->host_ranks};
+    *n_turns = 0;
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) {
+        status = weft_search_plan(build, context, options, choices[i], &built[i], &programs[i],
+                                  &prediction, error);
+        if (status == WEFT_OK) p.plans[i] = programs[i]->plan;
+    }
+    if (status == WEFT_OK) status = find_turns(&p, turns, n_turns, error);
+    for (int i = 0; i < 2; i++) {
+        weft_mesh *mesh = weft_program_mesh(programs[i]);
+        (void)weft_program_destroy(&programs[i]);
+        (void)weft_mesh_destroy(&mesh);
+        if (built[i].graph) (void)weft_graph_destroy(&built[i].graph);
+    }
+    return status;
+}

@@ -1,76 +1,88 @@
-/* advise: the one change that would help most. See advise.h. */
+/* advise: the one change that would help most: what is asked of the library. See advise.h. */
 #include "advise.h"
 
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "weft/number.h"
+#include "predict.h"
+#include "weft/mesh.h"
 
-#define GIB 1073741824.0
+/* A machine that nobody names is there to rank what fits: no seconds of it are told. */
+static const char *const UNNAMED = "laptop";
 
-static const double LEAST_GAIN = 0.02;
-
-static double gain_of(double now, double then)
+/* That this host has. Of a nominal machine nobody says how much it has. */
+static int64_t memory_of(const char *machine)
 {
-    return now > 0 ? 1 - then / now : 0;
+    const weft_machine *here = weft_machine_info();
+    const int64_t limit = here->memory_limit, all = here->memory_bytes;
+    if (*machine && !strpbrk(machine, "./")) return 0;
+    return limit > 0 && limit < all ? limit : all;
 }
 
-static void tell_slow_rank(const app_advice *a, char *text, size_t room)
+static void choose_now(const app_search *search, const weft_program *program, weft_choice *now)
 {
-    char now[WEFT_TIME_TEXT], then[WEFT_TIME_TEXT];
-    snprintf(text, room,
-             "advice: rank %d takes %g times as long as the others; were it as fast, a step would "
-             "take %s in place of %s, %.1f %% less: give its part to another host",
-             a->slow_rank, a->slow_by, weft_time_text(a->even_seconds, then),
-             weft_time_text(a->seconds, now), 100 * gain_of(a->seconds, a->even_seconds));
+    *now = (weft_choice){.zero = weft_layout_stage(weft_plan_layout(program)),
+                         .n_knobs = search->n_knobs,
+                         .knobs = search->knobs};
+    snprintf(now->mesh, sizeof now->mesh, "%s", weft_mesh_text(weft_program_mesh(program)));
+    snprintf(now->layout, sizeof now->layout, "%s", weft_layout_text(weft_plan_layout(program)));
+    for (int k = 0; k < search->n_knobs; k++)
+        now->values[k] = search->knobs[k].values[0];
 }
 
-static void tell_change(const weft_advice *plans, char *text, size_t room)
+static weft_status find_slow(const settings *s, const weft_program *program,
+                             const weft_machine_model *model, app_advice *advice, weft_error *error)
 {
-    char now[WEFT_TIME_TEXT], then[WEFT_TIME_TEXT];
-    const weft_advised *best = &plans->best[0];
-    snprintf(
-        text, room,
-        "advice: with %s a step takes %s in place of %s, %.1f %% less; the rest of the command "
-        "stays as it is",
-        best->options, weft_time_text(best->seconds, then), weft_time_text(plans->seconds, now),
-        100 * gain_of(plans->seconds, best->seconds));
+    weft_predict_options slow = {0};
+    weft_prediction prediction;
+    WEFT_TRY(weft_plan_predict(program, model, NULL, &prediction, error));
+    advice->seconds = advice->even_seconds = prediction.seconds;
+    if (!app_predict_slow(s, &slow)) return WEFT_OK;
+    WEFT_TRY(weft_plan_predict(program, model, &slow, &prediction, error));
+    advice->seconds = prediction.seconds;
+    advice->slow_rank = slow.slow_rank;
+    advice->slow_by = slow.slow_by;
+    return WEFT_OK;
 }
 
-static void tell_memory(const app_advice *a, char *text, size_t room)
+static weft_status find(const app_search *search, const weft_program *program,
+                        const weft_machine_model *model, double within, app_advice *advice,
+                        weft_error *error)
 {
-    char then[WEFT_TIME_TEXT];
-    const weft_advice *plans = &a->plans;
-    const weft_advised *best = plans->n > 0 ? &plans->best[0] : &plans->smallest;
-    int used = snprintf(text, room, "advice: a rank needs %.1f GiB and has %.1f GiB",
-                        (double)plans->bytes / GIB, (double)a->memory / GIB);
-    if (used < 0 || (size_t)used >= room) return;
-    text += used;
-    room -= (size_t)used;
-    if (plans->n > 0)
-        snprintf(text, room, "; with %s it needs %.1f GiB, and a step takes %s", best->options,
-                 (double)best->bytes / GIB, weft_time_text(best->seconds, then));
-    else if (best->choice.mesh[0])
-        snprintf(
-            text, room,
-            "; none of %d other plans fits; with %s it needs least, %.1f GiB: take more ranks, "
-            "or a smaller model or batch",
-            plans->n_neighbours, best->options, (double)best->bytes / GIB);
-    else
-        snprintf(text, room, "; take more ranks, or a smaller model or batch");
+    weft_choice now;
+    const weft_search_options options = {.machine = model,
+                                         .memory = advice->memory,
+                                         .seconds = within,
+                                         .n_knobs = search->n_knobs,
+                                         .knobs = search->knobs,
+                                         .store_dim = "batch",
+                                         .layers = search->layers,
+                                         .layers_knob = search->layers_knob,
+                                         .hints = search->hints};
+    choose_now(search, program, &now);
+    WEFT_TRY(find_slow(search->settings, program, model, advice, error));
+    return weft_advise(search->build, search->context, &options, &now, &advice->plans, error);
 }
 
-bool app_advice_text(const app_advice *a, char *text, size_t room)
+weft_status app_advise(const app_search *search, const weft_program *program, double within,
+                       char *text, size_t room, weft_error *error)
 {
-    const weft_advice *plans = &a->plans;
-    const double even = a->slow_by > 0 ? gain_of(a->seconds, a->even_seconds) : 0;
-    const double best = plans->n > 0 ? gain_of(plans->seconds, plans->best[0].seconds) : 0;
-    if (!plans->fits)
-        tell_memory(a, text, room);
-    else if (even >= LEAST_GAIN && even >= best)
-        tell_slow_rank(a, text, room);
-    else if (best >= LEAST_GAIN)
-        tell_change(plans, text, room);
-    else
-        return false;
-    return true;
+    const char *name = settings_text(search->settings, "machine");
+    weft_machine_model *model;
+    weft_usage usage;
+    *text = '\0';
+    WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
+    if (!*name && usage.total_bytes <= memory_of(name)) return WEFT_OK;
+    app_advice *advice = calloc(1, sizeof *advice);
+    if (!advice) return weft_fail_memory(error, sizeof *advice);
+    advice->memory = memory_of(name);
+    advice->knows_seconds = *name != '\0';
+    weft_status status = weft_machine_model_read(*name ? name : UNNAMED, &model, error);
+    if (status == WEFT_OK) {
+        status = find(search, program, model, within, advice, error);
+        if (status == WEFT_OK && !app_advice_text(advice, text, room)) *text = '\0';
+        weft_machine_model_destroy(&model);
+    }
+    free(advice);
+    return status;
 }

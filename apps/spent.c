@@ -54,16 +54,27 @@ static app_spending next_largest(const app_spent *spent, bool told[APP_SPENDINGS
     return found;
 }
 
-bool app_spent_tell(const app_spent *spent, char *text, size_t room)
+static double all_of(const app_spent *spent)
 {
     double all = 0;
+    for (int i = 0; i < APP_SPENDINGS; i++)
+        all += spent->seconds[i];
+    return all;
+}
+
+bool app_spent_is_long(const app_spent *spent)
+{
+    return all_of(spent) >= LEAST_SECONDS;
+}
+
+bool app_spent_tell(const app_spent *spent, char *text, size_t room)
+{
+    const double all = all_of(spent);
     bool told[APP_SPENDINGS] = {false};
     size_t used = 0;
     app_spending what;
     *text = '\0';
-    for (int i = 0; i < APP_SPENDINGS; i++)
-        all += spent->seconds[i];
-    if (all < LEAST_SECONDS) return false;
+    if (!app_spent_is_long(spent)) return false;
     while ((what = next_largest(spent, told, LEAST_PART * all)) != APP_ON_STEPS && used < room) {
         char time[WEFT_TIME_TEXT];
         used += (size_t)snprintf(text + used, room - used, "%s%s took %s, %.1f %% of the run: %s",

@@ -29,6 +29,8 @@ typedef struct app_spent {
 void app_spent_begin(app_spent *spent);
 /* app_spent_lap - the time since the last lap, or the begin, went into this. Local. */
 void app_spent_lap(app_spent *spent, app_spending what);
+/* app_spent_is_long - whether a run took so long that its times say something: 5 s. Local; pure. */
+bool app_spent_is_long(const app_spent *spent);
 /* app_spent_tell - whether something took 2 % of the time or more, of a run that took 5 s: a line for each into text [room], with what
  * helps, the largest first. Local; pure. */
 bool app_spent_tell(const app_spent *spent, char *text, size_t room);

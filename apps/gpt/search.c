@@ -41,23 +41,29 @@ static bool is_layered(const settings *s)
     return !settings_flag(s, "scan-layers");
 }
 
-weft_status gpt_search(const settings *s, weft_error *error)
+void gpt_search_open(const settings *s, app_search *search)
 {
     static const int64_t twos[] = {1, 2, 4, 8, 16, 32};
     enum { N_TWOS = sizeof twos / sizeof *twos };
-    app_search search = {.settings = s,
-                         .command = "gpt train",
-                         .build = build,
-                         .hints = "data=batch model=hidden+heads+vocab seq=seq pipe=stage "
-                                  "experts=experts+batch",
-                         .layers = settings_count(s, "layers"),
-                         .layers_knob = "stages"};
-    search.context = &search;
-    app_search_knob(&search, "recompute", true, NULL, 0, 0);
-    app_search_knob(&search, "accumulate", false, twos, 4, settings_count(s, "batch"));
-    app_search_knob(&search, "stages", false, twos, 4, settings_count(s, "layers"));
-    app_search_knob(&search, "micro", false, twos, N_TWOS, settings_count(s, "batch"));
-    if (is_layered(s)) app_search_knob(&search, "scan-layers", true, NULL, 0, 0);
+    *search = (app_search){.settings = s,
+                           .command = "gpt train",
+                           .build = build,
+                           .hints = "data=batch model=hidden+heads+vocab seq=seq pipe=stage "
+                                    "experts=experts+batch",
+                           .layers = settings_count(s, "layers"),
+                           .layers_knob = "stages"};
+    search->context = search;
+    app_search_knob(search, "recompute", true, NULL, 0, 0);
+    app_search_knob(search, "accumulate", false, twos, 4, settings_count(s, "batch"));
+    app_search_knob(search, "stages", false, twos, 4, settings_count(s, "layers"));
+    app_search_knob(search, "micro", false, twos, N_TWOS, settings_count(s, "batch"));
+    if (is_layered(s)) app_search_knob(search, "scan-layers", true, NULL, 0, 0);
+}
+
+weft_status gpt_search(const settings *s, weft_error *error)
+{
+    app_search search;
+    gpt_search_open(s, &search);
     gpt_setup setup = {.settings = s};
     weft_status status = app_search_check(s, true, error);
     if (status == WEFT_OK) status = gpt_setup_check(&setup, error);

@@ -1,7 +1,9 @@
 /* train: the steps: next batch, run, read three numbers, report, and whatever a run that can be
  * continued does between steps. */
+#include "../advise.h"
 #include "held.h"
 #include "report.h"
+#include "search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,6 +71,23 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
     return app_run_finish(&setup->run, error);
 }
 
+/* What was lost beside the steps, and what another plan would spare. A run of a few seconds is not worth it. */
+static void say_advice(const gpt_setup *setup, gpt_report *report)
+{
+    enum { WITHIN = 3 /* seconds, in which the other processes wait */ };
+    char text[1200];
+    weft_error ignored = {.rank = -1};
+    app_search search;
+    if (!weft_mesh_is_root(setup->mesh)) return;
+    if (app_spent_tell(&setup->run.spent, text, sizeof text)) gpt_report_say(report, text);
+    if (!app_spent_is_long(&setup->run.spent) || !*settings_text(setup->settings, "machine"))
+        return;
+    gpt_search_open(setup->settings, &search);
+    if (app_advise(&search, setup->program, WITHIN, text, sizeof text, &ignored) == WEFT_OK &&
+        *text)
+        gpt_report_say(report, text);
+}
+
 static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
     char text[1024];
@@ -77,8 +96,7 @@ static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
         app_run_settle(&setup->run, error);
     else if (app_run_ending(&setup->run, text, sizeof text))
         gpt_report_say(report, text);
-    if (error->status == WEFT_OK && app_spent_tell(&setup->run.spent, text, sizeof text))
-        gpt_report_say(report, text);
+    if (error->status == WEFT_OK) say_advice(setup, report);
     return error->status;
 }
 

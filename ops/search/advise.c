@@ -10,23 +10,24 @@
 
 #include "neighbours.h"
 #include "searching.h"
+#include "sync.h"
 
 enum { MOST_DIMS = 32, MOST_WHOLE = 4, MOST_CHANGES = 8 };
 
 typedef struct advising {
-    weft_search_builder build;
-    void *context;
-    const weft_search_options *options;
+    searching s;
     const weft_choice *from;
     weft_advice *advice;
+    double begun;
     int n_dims;
     char names[MOST_DIMS][WEFT_MAX_NAME + 1];
     const char *dims[MOST_DIMS];
     search_neighbours neighbours;
-    weft_advised judged[WEFT_NEIGHBOURS]; /* those that could be planned, by few layers */
+    weft_search_price prices[WEFT_NEIGHBOURS]; /* of these */
+    weft_advised judged[WEFT_NEIGHBOURS];      /* those that could be planned */
 } advising;
 
-/* ---- one plan ------------------------------------------------------------------------------------------------- */
+/* ---- dims ----------------------------------------------------------------------------------------------------- */
 
 static void add_dims(advising *a, const weft_shape *shape)
 {
@@ -35,111 +36,62 @@ static void add_dims(advising *a, const weft_shape *shape)
         while (at < a->n_dims && strcmp(a->names[at], shape->dims[d].name) != 0)
             at++;
         if (at < a->n_dims || at == MOST_DIMS || shape->dims[d].size < 2) continue;
-        strcpy(a->names[at], shape->dims[d].name);
+        snprintf(a->names[at], sizeof a->names[at], "%s", shape->dims[d].name);
         a->dims[at] = a->names[at];
         a->n_dims++;
     }
 }
 
-/* Names that a program gives to variables and inputs, and to what is named: the others are the compiler's. */
-static void find_dims(advising *a, const weft_graph *graph)
+/* Of variables and inputs, and of all else that has a name. */
+static weft_status find_dims(advising *a, weft_error *error)
 {
-    for (uint32_t v = 1; v < graph->n_tensors; v++)
-        if (graph->tensors[v].name) add_dims(a, &graph->tensors[v].type.shape);
-}
-
-/* By usual prices, which is a quarter of the work of a plan for the machine. */
-static weft_status compile(advising *a, const weft_choice *choice, weft_mesh *mesh,
-                           const weft_layout *layout, weft_search_built *built,
-                           weft_program **program, weft_error *error)
-{
-    WEFT_TRY(a->build(a->context, choice, built, error));
-    if (a->n_dims == 0) find_dims(a, built->graph);
-    built->options.machine = NULL;
-    return weft_compile(mesh, layout, (weft_values){built->values, built->n_values},
-                        &built->options, program, error);
-}
-
-static weft_status weigh(advising *a, const weft_program *program, weft_advised *planned,
-                         weft_error *error)
-{
-    const weft_predict_options options = {.host_ranks = a->options->host_ranks};
-    weft_prediction prediction;
-    weft_usage usage;
-    WEFT_TRY(weft_plan_usage(program, 0, &usage, error));
-    WEFT_TRY(weft_plan_predict(program, a->options->machine, &options, &prediction, error));
-    planned->seconds = prediction.seconds;
-    planned->bytes = usage.total_bytes;
-    return WEFT_OK;
-}
-
-static weft_status plan_part(advising *a, const weft_choice *choice, weft_advised *planned,
-                             weft_error *error)
-{
-    weft_mesh *mesh = NULL;
-    weft_layout *layout = NULL;
-    weft_program *program = NULL;
-    weft_search_built built = {0};
-    weft_status status = weft_mesh_plan(choice->mesh, &mesh, error);
-    if (status == WEFT_OK) status = weft_layout_create(choice->layout, &layout, error);
-    if (status == WEFT_OK && choice->zero > 0)
-        status = weft_layout_store(layout, choice->zero, a->options->store_dim, error);
-    if (status == WEFT_OK) status = compile(a, choice, mesh, layout, &built, &program, error);
-    if (status == WEFT_OK) status = weigh(a, program, planned, error);
-    planned->choice = *choice;
-    (void)!weft_program_destroy(&program);
-    weft_graph_destroy(&built.graph);
-    weft_layout_destroy(&layout);
-    (void)!weft_mesh_destroy(&mesh);
+    weft_built_graph built = {0};
+    const weft_status status = weft_search_call_builder(&a->s, a->from, &built, error);
+    for (uint32_t v = 1; status == WEFT_OK && v < built.graph->n_tensors; v++)
+        if (built.graph->tensors[v].name) add_dims(a, &built.graph->tensors[v].type.shape);
+    if (built.graph) weft_graph_destroy(&built.graph);
     return status;
 }
 
-/* By two plans of few layers; where the layers are few, by the whole. */
-static weft_status judge(advising *a, const weft_choice *choice, weft_advised *judged,
-                         weft_error *error)
+/* ---- plans ---------------------------------------------------------------------------------------------------- */
+
+static bool fits(const advising *a, int64_t bytes)
 {
-    weft_choice part = *choice;
-    weft_advised more;
-    const int64_t few = weft_search_few_layers(a->options, choice);
-    part.layers = few;
-    WEFT_TRY(plan_part(a, &part, judged, error));
-    judged->choice.layers = 0;
-    if (few == 0) return WEFT_OK;
-    part.layers = few + few / 2;
-    WEFT_TRY(plan_part(a, &part, &more, error));
-    const double steps = (double)(a->options->layers - few) / (double)(few / 2);
-    judged->seconds += steps * (more.seconds - judged->seconds);
-    judged->bytes += (int64_t)(steps * (double)(more.bytes - judged->bytes));
-    return WEFT_OK;
+    return a->s.options->memory <= 0 || bytes <= a->s.options->memory;
+}
+
+static void note(const advising *a, const weft_choice *choice, const weft_search_price *price,
+                 weft_advised *to)
+{
+    *to = (weft_advised){
+        .choice = *choice, .seconds = price->prediction.seconds, .bytes = price->bytes};
+    weft_neighbours_tell(a->from, choice, to->options, sizeof to->options);
 }
 
 /* All layers, for the machine. */
 static weft_status plan_whole(advising *a, const weft_choice *choice, weft_advised *planned,
                               weft_error *error)
 {
-    weft_search_built built;
-    weft_program *program;
-    weft_prediction prediction;
-    weft_choice whole = *choice;
-    whole.layers = 0;
+    weft_search_price price;
+    weft_search_price_choice(&a->s, choice, true, &price);
     a->advice->n_planned++;
-    WEFT_TRY(weft_search_plan(a->build, a->context, a->options, &whole, &built, &program,
-                              &prediction, error));
-    const weft_status status = weigh(a, program, planned, error);
-    weft_mesh *mesh = (weft_mesh *)(uintptr_t)weft_program_mesh(program);
-    (void)!weft_program_destroy(&program);
-    (void)!weft_mesh_destroy(&mesh);
-    weft_graph_destroy(&built.graph);
-    planned->choice = whole;
-    weft_neighbours_tell(a->from, &planned->choice, planned->options, sizeof planned->options);
-    return status;
+    if (price.status != WEFT_OK) return weft_fail(error, price.status, "%s", price.error.message);
+    note(a, choice, &price, planned);
+    return WEFT_OK;
 }
 
-/* ---- ranks ---------------------------------------------------------------------------------------------------- */
-
-static bool fits(const advising *a, const weft_advised *planned)
+static bool is_over(const advising *a)
 {
-    return a->options->memory <= 0 || planned->bytes <= a->options->memory;
+    const double seconds = a->s.options->seconds;
+    return seconds > 0 && weft_sync_seconds() - a->begun >= seconds;
+}
+
+static void judge_one(void *context, int piece)
+{
+    advising *a = context;
+    a->prices[piece].status = WEFT_USAGE;
+    if (!is_over(a))
+        weft_search_price_choice(&a->s, &a->neighbours.list[piece], false, &a->prices[piece]);
 }
 
 static int quickest_first(const void *a, const void *b)
@@ -149,19 +101,18 @@ static int quickest_first(const void *a, const void *b)
     return strcmp(x->options, y->options);
 }
 
-/* Returns how many could be planned. */
+/* The neighbours that can be planned, the quickest first; returns how many. Some that do not go together cannot. */
 static int judge_all(advising *a, const weft_choice *from)
 {
+    const int threads =
+        a->s.options->threads > 0 ? a->s.options->threads : weft_machine_info()->n_cores;
     int n = 0;
-    weft_neighbours_find(a->options, from, a->dims, a->n_dims, &a->neighbours);
+    weft_neighbours_find(a->s.options, from, a->dims, a->n_dims, &a->neighbours);
+    weft_search_crew_do(threads, a->neighbours.n, judge_one, a);
     a->advice->n_neighbours += a->neighbours.n;
-    for (int i = 0; i < a->neighbours.n; i++) {
-        weft_error ignored = WEFT_NO_ERROR;
-        weft_advised *judged = &a->judged[n];
-        if (judge(a, &a->neighbours.list[i], judged, &ignored) != WEFT_OK) continue;
-        weft_neighbours_tell(a->from, &judged->choice, judged->options, sizeof judged->options);
-        n++;
-    }
+    for (int i = 0; i < a->neighbours.n; i++)
+        if (a->prices[i].status == WEFT_OK)
+            note(a, &a->neighbours.list[i], &a->prices[i], &a->judged[n++]);
     qsort(a->judged, (size_t)n, sizeof *a->judged, quickest_first);
     return n;
 }
@@ -174,17 +125,18 @@ static void keep(weft_advice *advice, const weft_advised *planned)
     if (at < WEFT_MAX_ADVISED) advice->best[at] = *planned;
 }
 
-/* Those that look best are planned as a whole, for the machine, as the current one is. */
-static weft_status find_quicker(advising *a, int n, double judged_now, weft_error *error)
+/* Those that look better than the current one are planned as a whole, as it is, until the best are known. */
+static weft_status find_quicker(advising *a, int n, const weft_search_price *judged_now,
+                                weft_error *error)
 {
     weft_advice *advice = a->advice;
     for (int i = 0, tried = 0; i < n && tried < MOST_WHOLE; i++) {
-        weft_advised planned;
-        if (!fits(a, &a->judged[i])) continue;
-        if (a->judged[i].seconds >= judged_now) return WEFT_OK;
+        weft_advised planned = a->judged[i];
+        if (!fits(a, planned.bytes)) continue;
+        if (planned.seconds >= judged_now->prediction.seconds) return WEFT_OK;
         tried++;
-        WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
-        if (fits(a, &planned) && planned.seconds < advice->seconds) keep(advice, &planned);
+        if (judged_now->is_estimate) WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
+        if (fits(a, planned.bytes) && planned.seconds < advice->seconds) keep(advice, &planned);
     }
     return WEFT_OK;
 }
@@ -204,9 +156,9 @@ static weft_status find_fitting(advising *a, int n, weft_error *error)
 {
     for (int i = 0; i < n; i++) {
         weft_advised planned;
-        if (!fits(a, &a->judged[i])) continue;
+        if (!fits(a, a->judged[i].bytes)) continue;
         WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
-        if (!fits(a, &planned)) continue;
+        if (!fits(a, planned.bytes)) continue;
         keep(a->advice, &planned);
         return WEFT_OK;
     }
@@ -219,7 +171,7 @@ static weft_status find_smaller(advising *a, weft_error *error)
     weft_advice *advice = a->advice;
     weft_choice at = *a->from;
     int64_t bytes = advice->bytes;
-    for (int change = 0; change < MOST_CHANGES && advice->n == 0; change++) {
+    for (int change = 0; change < MOST_CHANGES; change++) {
         const int n = judge_all(a, &at);
         const weft_advised *smallest = smallest_of(a->judged, n);
         if (!smallest) return WEFT_OK;
@@ -235,29 +187,36 @@ static weft_status find_smaller(advising *a, weft_error *error)
 
 static weft_status advise(advising *a, weft_error *error)
 {
-    weft_advised now, judged;
+    weft_advised now;
+    weft_search_price judged;
+    WEFT_TRY(find_dims(a, error));
     WEFT_TRY(plan_whole(a, a->from, &now, error));
-    WEFT_TRY(judge(a, a->from, &judged, error));
     a->advice->seconds = now.seconds;
     a->advice->bytes = now.bytes;
-    a->advice->fits = fits(a, &now);
+    a->advice->fits = fits(a, now.bytes);
     if (!a->advice->fits) return find_smaller(a, error);
-    return find_quicker(a, judge_all(a, a->from), judged.seconds, error);
+    weft_search_price_choice(&a->s, a->from, false, &judged);
+    if (judged.status != WEFT_OK)
+        return weft_fail(error, judged.status, "%s", judged.error.message);
+    return find_quicker(a, judge_all(a, a->from), &judged, error);
 }
 
 weft_status weft_advise(weft_search_builder build, void *context,
                         const weft_search_options *options, const weft_choice *from,
                         weft_advice *advice, weft_error *error)
 {
-    if (!build) return weft_fail(error, WEFT_USAGE, "weft_advise: build is NULL");
+    WEFT_GIVEN(build, error);
     WEFT_GIVEN(options, error);
     WEFT_GIVEN(from, error);
     WEFT_GIVEN(advice, error);
+    WEFT_GIVEN(options->machine, error);
     advising *a = calloc(1, sizeof *a);
     *advice = (weft_advice){0};
     if (!a) return weft_fail_memory(error, sizeof *a);
-    *a = (advising){
-        .build = build, .context = context, .options = options, .from = from, .advice = advice};
+    a->s = (searching){.build = build, .context = context, .options = options};
+    a->from = from;
+    a->advice = advice;
+    a->begun = weft_sync_seconds();
     const weft_status status = advise(a, error);
     free(a);
     return status;

@@ -107,11 +107,13 @@ static void give_dim(finder *f, const char *dim, const char *axis)
     if (give(&form, dim, axis, false)) add_form(f, &form);
 }
 
-/* All that an axis splits makes room for a role: "hidden+heads+vocab". */
+/* All that an axis splits makes room for a role: "model=hidden+heads+vocab". */
 static void give_role(finder *f, const char *role, size_t letters, const char *axis)
 {
     search_form form = f->form;
     bool is_given = true;
+    const char *name = memchr(role, '=', letters);
+    if (name) letters -= (size_t)(name + 1 - role), role = name + 1;
     weft_form_free_axis(&form, axis);
     for (size_t at = 0; at < letters;) {
         char dim[WEFT_MAX_NAME + 1];

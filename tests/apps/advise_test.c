@@ -1,7 +1,7 @@
 /* advise_test: the line of advice: the largest gain is told, with both times and the options; below 2 % nothing is; a slow rank, and
  * too little memory, have sentences of their own.
  */
-#include "apps/advise.c" /* the programs' own; it is in no library */
+#include "apps/advise_text.c" /* the programs' own; it is in no library */
 
 #include "test.h"
 
@@ -9,7 +9,9 @@ enum { ROOM = 600 };
 
 static app_advice advice_of(double now, double then)
 {
-    app_advice advice = {.plans = {.seconds = now, .fits = true, .n = then > 0}, .seconds = now};
+    app_advice advice = {.plans = {.seconds = now, .fits = true, .n = then > 0},
+                         .seconds = now,
+                         .knows_seconds = true};
     advice.plans.best[0] = (weft_advised){.seconds = then, .options = "--zero 1"};
     return advice;
 }
@@ -67,6 +69,10 @@ static void test_too_little_memory(void)
     CHECK(app_advice_text(&advice, text, sizeof text));
     CHECK_TEXT(text, "a rank needs 4.0 GiB and has 2.0 GiB; with --zero 1 it needs 1.0 GiB, and a "
                      "step takes 30 ms");
+    advice.knows_seconds = false;
+    CHECK(app_advice_text(&advice, text, sizeof text));
+    CHECK_TEXT(text, "with --zero 1 it needs 1.0 GiB");
+    CHECK(strstr(text, "a step takes") == NULL);
     advice.plans.n = 0;
     advice.plans.n_neighbours = 17;
     CHECK(app_advice_text(&advice, text, sizeof text));

@@ -20,7 +20,7 @@ static const weft_knob knobs[KNOBS] = {[STAGES] = {"stages", false, 1, {1}},
                                        [ACCUMULATE] = {"accumulate", false, 5, {1, 2, 4, 8, 16}},
                                        [RECOMPUTE] = {"recompute", true, 2, {0, 1}}};
 
-static weft_status build(void *context, const weft_choice *choice, weft_search_built *built,
+static weft_status build(void *context, const weft_choice *choice, weft_built_graph *built,
                          weft_error *error)
 {
     gpt_shape shape = *(const gpt_shape *)context;
@@ -156,7 +156,7 @@ static weft_search_options options_of(const problem *p, const weft_machine_model
                                  .n_knobs = KNOBS,
                                  .knobs = knobs,
                                  .store_dim = "batch",
-                                 .hints = "hidden+heads+vocab"};
+                                 .hints = "model=hidden+heads+vocab"};
 }
 
 static void print(const weft_advice *advice)

@@ -10,7 +10,7 @@
 static const weft_knob knobs[] = {{"recompute", true, 2, {0, 1}},
                                   {"accumulate", false, 5, {1, 2, 4, 8, 16}}};
 static const weft_search_options options = {
-    .n_knobs = 2, .knobs = knobs, .store_dim = "batch", .hints = "hidden+heads+vocab seq"};
+    .n_knobs = 2, .knobs = knobs, .store_dim = "batch", .hints = "model=hidden+heads+vocab seq"};
 static const char *const dims[] = {"batch", "hidden", "heads", "vocab", "seq"};
 enum { N_DIMS = sizeof dims / sizeof *dims };
 

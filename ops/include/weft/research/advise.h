@@ -45,7 +45,8 @@ typedef struct weft_advice {
 
 /* weft_advise - the neighbours of a choice, ranked.
  *
- * options  `ranks` and `vary` are not looked at; the others as in weft_search_best. `memory` 0: all fits
+ * options  as in weft_search_best: machine, host_ranks, memory (0: all fits), knobs, store_dim, layers, layers_knob, hints, threads;
+ *          seconds, after which no more neighbours are looked at. The others are not looked at
  * from     the current choice
  * advice   out; its choices borrow options->knobs
  * returns  as weft_search_plan does of the current choice; a neighbour that cannot be planned is left out

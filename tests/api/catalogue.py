@@ -22,7 +22,7 @@ MAY_BE_NULL = {
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
-    "weft_check_op.n_runs", "weft_predict_print.options", "weft_predict_json.options", "weft_plan_predict.options", "weft_plan_predict_steps.options", "weft_plan_predict_steps.steps", "weft_plan_prices.options", "weft_plan_prices.prices",
+    "weft_check_op.n_runs", "weft_predict_print.options", "weft_predict_json.options", "weft_plan_predict.options", "weft_plan_predict_steps.options", "weft_plan_predict_steps.steps", "weft_plan_prices.options", "weft_plan_prices.prices", "weft_advise.context",
     "weft_plan_measure.spread", "weft_mesh_destroy.mesh", "weft_graph_destroy.graph", "weft_program_destroy.program",
 }  # fmt: skip
 

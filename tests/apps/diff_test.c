@@ -172,7 +172,7 @@ static void test_each_reason_is_told(void)
     json_array_foreach(list_of(wide), i, one) flops += strstr(why(one), " flops, was ") != NULL;
     json_array_foreach(list_of(parts), i, one) times += strstr(why(one), " times, was ") != NULL;
     CHECK(appeared > 0 && gone > 0 && specs > 0 && flops > 0 && times > 0);
-    CHECK(find(wide, "einsum of linear at", "work") != NULL);
+    CHECK(find(wide, "einsum of transformer at model.c:", "work") != NULL);
     json_decref(split);
     json_decref(wide);
     json_decref(parts);
@@ -292,7 +292,7 @@ static void test_other_files_are_told(void)
          "\"memory\": {\"peak\": 1}, \"prediction\": {\"steps\": [1]}}",
          "it has 0 steps and predicts 1"},
         {"step 1 loss 2", "this is no JSON"},
-        {"", "this is no JSON"},
+        {"", "other.json is no JSON: it is empty"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         write_file("other.json", files[i].text);

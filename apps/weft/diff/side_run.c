@@ -133,7 +133,7 @@ static weft_status read_metrics(const char *folder, diff_side *side, bool *is_th
     int n = 0;
     *is_there = path_in(folder, "metrics.jsonl", path);
     if (!*is_there) return WEFT_OK;
-    WEFT_TRY(app_text_read(path, "metrics", WEFT_FILE_LINES, &text, error));
+    WEFT_TRY(app_text_read(path, "metrics", WEFT_FILE_TEXT, &text, error));
     double *all = calloc(text.n + 1, sizeof *all);
     weft_status status = all ? WEFT_OK : weft_fail_memory(error, (text.n + 1) * sizeof *all);
     if (status == WEFT_OK) status = read_lines(path, &text, all, &n, error);

@@ -36,11 +36,6 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     return status;
 }
 
-static bool is_layered(const settings *s)
-{
-    return !settings_flag(s, "scan-layers");
-}
-
 void gpt_search_open(const settings *s, app_search *search)
 {
     static const int64_t twos[] = {1, 2, 4, 8, 16, 32};
@@ -57,7 +52,9 @@ void gpt_search_open(const settings *s, app_search *search)
     app_search_knob(search, "accumulate", false, twos, 4, settings_count(s, "batch"));
     app_search_knob(search, "stages", false, twos, 4, settings_count(s, "layers"));
     app_search_knob(search, "micro", false, twos, N_TWOS, settings_count(s, "batch"));
-    if (is_layered(s)) app_search_knob(search, "scan-layers", true, NULL, 0, 0);
+    app_search_knob(search, "scan-layers", true, NULL, 0, 0);
+    search->knobs[search->n_knobs - 1].is_asked =
+        true; /* it makes plans short, and steps no quicker */
 }
 
 weft_status gpt_search(const settings *s, weft_error *error)

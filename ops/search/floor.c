@@ -55,24 +55,68 @@ void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
                             weft_search_rates *rates)
 {
     const weft_load *load = weft_load_of(machine, host_ranks);
-    *rates = (weft_search_rates){.load = load, .bytes = best_of(&load->byte_rate), .factor = 1};
+    *rates = (weft_search_rates){
+        .load = load, .bytes = best_of(&load->byte_rate), .factor = 1, .crowd = 1, .plain = *load};
+    rates->plain.n_samples = 0;
     for (int d = 0; d < WEFT_DTYPES; d++) {
         const weft_curve *rate = &load->flop_rate[d];
         rates->flops[d] = best_of(rate->n > 0 ? rate : &load->flop_rate[WEFT_F32]);
     }
     rates->factor = least_factor(load, rates);
     const bool is_full = load->ranks * load->lanes >= machine->cores;
-    if (is_full && host_ranks > load->ranks)
-        rates->factor = rates->factor * host_ranks / load->ranks;
+    if (is_full && host_ranks > load->ranks) rates->crowd = (double)host_ranks / load->ranks;
+}
+
+/* Of kernels of its name that were measured, the one that is quickest beside its rates says how quick it may be. */
+static double kernel_factor(const weft_search_rates *rates, const weft_workload *kernel)
+{
+    double least = INFINITY;
+    for (int i = 0; i < rates->load->n_samples; i++) {
+        const weft_sample *sample = &rates->load->samples[i];
+        weft_time_source source;
+        if (strcmp(sample->work.name, kernel->name) != 0) continue;
+        const double rated = weft_work_seconds(&rates->plain, &sample->work, &source);
+        if (rated > 0) least = fmin(least, sample->seconds / rated);
+    }
+    return isfinite(least) ? least : 1;
+}
+
+double weft_search_kernel_seconds(const weft_search_rates *rates, const weft_workload *kernel,
+                                  double ranks)
+{
+    weft_workload part = *kernel;
+    weft_time_source source;
+    part.flops /= ranks;
+    part.bytes /= ranks;
+    for (int a = 0; a < part.n_acts; a++)
+        part.acts[a].elements /= ranks;
+    return rates->crowd * kernel_factor(rates, kernel) *
+           weft_work_seconds(&rates->plain, &part, &source);
 }
 
 /* ---- seconds ---------------------------------------------------------------------------------------- */
 
-static bool splits_storage(const searching *s, const weft_search_role *role)
+bool weft_search_splits_storage(const searching *s, const weft_search_role *role)
 {
     const char *dim = s->options->store_dim;
     const int d = dim ? weft_search_dim_find(&s->dims, dim, strlen(dim)) : -1;
     return d >= 0 && role->set >> d & 1;
+}
+
+/* Kept in the work: there are few numbers of ranks. */
+static double kernel_seconds(const searching *s, weft_search_work *work, double ranks)
+{
+    int at = 0;
+    while (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks != 0 && work->cuts[at].ranks != ranks)
+        at++;
+    if (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks == ranks) return work->cuts[at].seconds;
+    const double seconds =
+        work->times * weft_search_kernel_seconds(&s->rates, &work->kernel, ranks);
+    if (at < WEFT_SEARCH_CUTS) {
+        work->cuts[at].ranks = ranks;
+        work->cuts[at].seconds = seconds;
+    }
+    return seconds;
 }
 
 double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
@@ -81,14 +125,15 @@ double weft_search_floor_seconds(const searching *s, const weft_search_placement
     const weft_search_profile *profile = &s->profiles[setting->profile];
     double seconds = 0;
     for (int w = 0; w < profile->n_works; w++) {
-        const weft_search_work *work = &profile->works[w];
+        weft_search_work *work = &profile->works[w];
         double ranks = 1;
         for (int a = 0; a < placement->n; a++) {
             const weft_search_role *role = &s->roles.list[placement->axes[a].role];
-            const bool is_stored = work->is_stored && setting->zero > 0 && splits_storage(s, role);
+            const bool is_stored =
+                work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
             if (work->dims & role->reach || is_stored) ranks *= placement->axes[a].size;
         }
-        seconds += work->seconds / ranks;
+        seconds += work->is_kernel ? kernel_seconds(s, work, ranks) : work->seconds / ranks;
     }
     return seconds;
 }
@@ -101,7 +146,7 @@ static bool is_sharded(const searching *s, const weft_search_setting *setting,
 {
     const bool is_kept_so =
         home->is_variable && (home->is_slot ? setting->zero >= 1 : setting->zero == 3);
-    return is_kept_so && home->dims != 0 && splits_storage(s, role);
+    return is_kept_so && home->dims != 0 && weft_search_splits_storage(s, role);
 }
 
 double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,

@@ -40,23 +40,70 @@ static bool is_of_storage(const weft_plan *plan, uint32_t placed)
 static void add_work(sheet *to, uint64_t dims, bool is_stored, double seconds)
 {
     int at = 0;
-    while (at < to->n_works && (to->works[at].dims != dims || to->works[at].is_stored != is_stored))
+    while (at < to->n_works && (to->works[at].is_kernel || to->works[at].dims != dims ||
+                                to->works[at].is_stored != is_stored))
         at++;
     if (at == MOST_WORKS) return; /* a floor may leave work out */
-    if (at == to->n_works) to->works[to->n_works++] = (weft_search_work){dims, is_stored, 0};
+    if (at == to->n_works)
+        to->works[to->n_works++] = (weft_search_work){.dims = dims, .is_stored = is_stored};
     to->works[at].seconds += seconds;
 }
 
-static double seconds_of(const weft_plan *plan, const weft_step *step,
-                         const weft_search_rates *rates)
+static double loop_seconds(const weft_workload *work, const weft_search_rates *rates)
 {
-    weft_workload work;
-    weft_step_workload(plan, step, 0, &work);
-    if (work.name == NULL) return 0;
-    double compute = work.flops / rates->flops[work.dtype];
-    for (int a = 0; a < work.n_acts; a++)
-        compute += work.acts[a].elements * weft_search_act_seconds(rates, work.acts[a].op);
-    return rates->factor * fmax(compute, work.bytes / rates->bytes);
+    double compute = work->flops / rates->flops[work->dtype];
+    for (int a = 0; a < work->n_acts; a++)
+        compute += work->acts[a].elements * weft_search_act_seconds(rates, work->acts[a].op);
+    return rates->crowd * rates->factor * fmax(compute, work->bytes / rates->bytes);
+}
+
+/* Layers have the same kernels again and again. */
+static void add_kernel(sheet *to, const weft_search_work *kernel, double times)
+{
+    int at = 0;
+    for (; at < to->n_works; at++) {
+        const weft_search_work *work = &to->works[at];
+        if (work->is_kernel && work->kernel.id == kernel->kernel.id && work->dims == kernel->dims &&
+            work->is_stored == kernel->is_stored)
+            break;
+    }
+    if (at == MOST_WORKS) return;
+    if (at == to->n_works) {
+        to->works[at] = *kernel;
+        to->works[to->n_works++].times = 0;
+    }
+    to->works[at].times += times;
+}
+
+/* Whether it is a variable, or one cast: it has no dims but those of some variable. */
+static bool is_of_variable(const weft_plan *plan, uint32_t placed)
+{
+    uint32_t value = plan->placed[placed].value;
+    const weft_node *node = weft_node_of(plan->graph, value);
+    while (node->op->recodes && node->n_in == 1) {
+        value = node->in[0];
+        node = weft_node_of(plan->graph, value);
+    }
+    return node->op == &weft_op_variable;
+}
+
+/* Operands, then results: their dims, and what is special about where they are. */
+static void look_at_terms(weft_search_work *work, weft_search_dims *dims, const weft_plan *plan,
+                          const weft_step *step)
+{
+    const int n_in = step->n_in - weft_step_accumulates(plan, step);
+    for (int i = 0; i < n_in && work->n_terms < WEFT_SEARCH_TERMS; i++) {
+        weft_search_term *term = &work->terms[work->n_terms++];
+        *term = (weft_search_term){bits_of(dims, plan, step->in[i]), work->kernel.sizes[i], false,
+                                   is_of_variable(plan, step->in[i])};
+    }
+    for (int o = 0; o < step->n_out && work->n_terms < WEFT_SEARCH_TERMS; o++) {
+        weft_search_term *term = &work->terms[work->n_terms++];
+        const uint32_t value = plan->placed[step->out[o]].value;
+        *term = (weft_search_term){bits_of(dims, plan, step->out[o]),
+                                   work->kernel.sizes[step->n_in + o], true,
+                                   plan->graph->tensors[value].place_as != 0};
+    }
 }
 
 static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *plan,
@@ -74,8 +121,18 @@ static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *pla
     }
     for (int g = 0; step->kind == WEFT_STEP_LOOP && g < step->n_segments; g++)
         bits |= bits_of(dims, plan, step->space[g]);
-    const double seconds = weft_times_of(plan, step) * seconds_of(plan, step, rates);
-    if (seconds > 0) add_work(to, bits, is_stored, seconds);
+    weft_workload work;
+    const double times = weft_times_of(plan, step);
+    weft_step_workload(plan, step, 0, &work);
+    if (work.name == NULL) return;
+    if (step->kind != WEFT_STEP_KERNEL) {
+        add_work(to, bits, is_stored, times * loop_seconds(&work, rates));
+        return;
+    }
+    weft_search_work kernel = {
+        .is_kernel = true, .dims = bits, .is_stored = is_stored, .kernel = work};
+    look_at_terms(&kernel, dims, plan, step);
+    add_kernel(to, &kernel, times);
 }
 
 static void add_home(sheet *to, const weft_search_home *home)
@@ -109,7 +166,8 @@ static void look_at_homes(sheet *to, weft_search_dims *dims, const weft_plan *pl
     }
 }
 
-static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph)
+static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph,
+                        int64_t size[WEFT_SEARCH_DIMS])
 {
     uint64_t bits = 0;
     for (uint32_t v = 1; v < graph->n_tensors; v++) {
@@ -117,7 +175,9 @@ static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph)
         for (int d = 0; d < shape->n_dims; d++) {
             const int at =
                 weft_search_dim_find(dims, shape->dims[d].name, strlen(shape->dims[d].name));
-            if (at >= 0) bits |= UINT64_C(1) << at;
+            if (at < 0) continue;
+            bits |= UINT64_C(1) << at;
+            if (shape->dims[d].size > size[at]) size[at] = shape->dims[d].size;
         }
     }
     return bits;
@@ -130,7 +190,10 @@ static void add_times(sheet *to, const sheet *from, double times)
 {
     for (int w = 0; w < from->n_works; w++) {
         const weft_search_work *work = &from->works[w];
-        add_work(to, work->dims, work->is_stored, times * work->seconds);
+        if (work->is_kernel)
+            add_kernel(to, work, times * work->times);
+        else
+            add_work(to, work->dims, work->is_stored, times * work->seconds);
     }
     for (int h = 0; h < from->n_homes; h++) {
         weft_search_home home = from->homes[h];
@@ -199,7 +262,7 @@ static void look(searching *s, const weft_program *program, const weft_search_ra
     const weft_plan *plan = program->plan;
     *to = (sheet){0};
     weft_search_dims_look(&s->dims, plan->graph);
-    profile->dims = dims_of(&s->dims, plan->graph);
+    profile->dims = dims_of(&s->dims, plan->graph, profile->size);
     for (uint32_t i = 0; i < plan->n_steps; i++)
         look_at_step(to, &s->dims, plan, &plan->steps[i], rates);
     look_at_homes(to, &s->dims, plan);
@@ -250,13 +313,12 @@ static void begin_one(searching *s, alone *a, const weft_search_setting *setting
 
 weft_status weft_search_profiles_make(searching *s, const weft_search_setting *settings, int n)
 {
-    weft_search_rates rates;
     sheet *sheets = weft_arena_take(s->arena, 2 * sizeof *sheets);
     batch *b = weft_arena_take(s->arena, sizeof *b);
     weft_status status = WEFT_OK;
     s->profiles = weft_arena_take(s->arena, (size_t)n * sizeof *s->profiles);
     if (!sheets || !b || !s->profiles) return weft_fail_memory(s->error, sizeof *b);
-    weft_search_rates_find(s->options->machine, weft_search_host_ranks(s->options), &rates);
+    weft_search_rates_find(s->options->machine, weft_search_host_ranks(s->options), &s->rates);
     s->n_profiles = n;
     for (int first = 0; first < n && status == WEFT_OK; first += AT_ONCE) {
         const int some = n - first < AT_ONCE ? n - first : AT_ONCE;
@@ -265,9 +327,11 @@ weft_status weft_search_profiles_make(searching *s, const weft_search_setting *s
             begin_one(s, &b->all[i], &settings[first + i]);
         weft_search_crew_do(s->threads, some, plan_piece, b);
         for (int i = 0; i < some && status == WEFT_OK; i++)
-            status = take(s, &b->all[i], &rates, sheets, &s->profiles[first + i]);
+            status = take(s, &b->all[i], &s->rates, sheets, &s->profiles[first + i]);
         for (int i = 0; i < some; i++)
             drop(&b->all[i]);
     }
+    for (int i = 0; i < n; i++)
+        s->profiles[i].more = s->profiles[i].dims & ~s->profiles[0].dims;
     return status;
 }

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LEAST_SHARE = 0.05; /* of the flops, or of the bytes that a second role adds */
-enum { MOST_CLIQUES = 64, MOST_CLEAN = 12 };
+static const double LEAST_SHARE = 0.05; /* of the flops */
+static const double LEAST_GAIN = 0.2; /* of the bytes of forward values: what a second role adds */
+enum { MOST_CLIQUES = 64, MOST_CLEAN = 8, MOST_ROLES = 14 };
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
 
@@ -67,17 +68,28 @@ static void add_dims(const weft_search_dims *dims, weft_search_role *role, uint6
     }
 }
 
-static bool is_same_role(const weft_search_role *a, const weft_search_role *b)
+/* Whether no tensor has two of its dims: then their order does not matter. */
+static bool is_clean(const weft_search_dims *dims, const weft_search_role *role)
 {
-    return a->n == b->n && memcmp(a->dims, b->dims, (size_t)a->n) == 0;
+    for (int d = 0; d < role->n; d++)
+        if (dims->beside[role->dims[d]] & role->set) return false;
+    return true;
+}
+
+static bool is_same_role(const weft_search_dims *dims, const weft_search_role *a,
+                         const weft_search_role *b)
+{
+    if (a->set != b->set) return false;
+    return memcmp(a->dims, b->dims, (size_t)a->n) == 0 || is_clean(dims, a);
 }
 
 static void add_role(weft_search_roles *roles, const weft_search_dims *dims, weft_search_role role)
 {
     role.reach = weft_search_dims_reach(dims, role.set);
     role.share = weft_search_amounts_share(&dims->flops, role.set, 0);
+    role.is_pair = !is_clean(dims, &role);
     for (int r = 0; r < roles->n; r++)
-        if (is_same_role(&roles->list[r], &role)) return;
+        if (is_same_role(dims, &roles->list[r], &role)) return;
     if (role.n > 0 && roles->n < WEFT_SEARCH_ROLES) roles->list[roles->n++] = role;
 }
 
@@ -86,21 +98,6 @@ static int by_share(const void *a, const void *b)
     const weft_search_role *x = a, *y = b;
     if (x->share != y->share) return x->share > y->share ? -1 : 1;
     return memcmp(x->dims, y->dims, sizeof x->dims);
-}
-
-/* One behind another: the values that the first leaves whole and the second splits. */
-static void add_pairs(weft_search_roles *roles, const weft_search_dims *dims)
-{
-    const int n = roles->n;
-    for (int a = 0; a < n; a++)
-        for (int b = 0; b < n; b++) {
-            weft_search_role role = roles->list[a];
-            const uint64_t more = roles->list[b].set & ~role.set;
-            if (a == b || weft_search_amounts_share(&dims->bytes, more, role.set) < LEAST_SHARE)
-                continue;
-            add_dims(dims, &role, more);
-            add_role(roles, dims, role);
-        }
 }
 
 /* ---- names and hints --------------------------------------------------------------------------------- */
@@ -123,30 +120,52 @@ static weft_status read_hint(const weft_search_dims *dims, const char *text, siz
     return WEFT_OK;
 }
 
-static bool is_taken(const weft_search_roles *roles, int n, const char *name)
-{
-    for (int r = 0; r < n; r++)
-        if (strcmp(roles->list[r].axis, name) == 0) return true;
-    return false;
-}
-
-/* An axis has the name of the hint that begins with its first dims, else of its first dim; no two have one name. */
+/* An axis has the name of the hint that its first dim is in, else the name of that dim. */
 static void name_axes(weft_search_roles *roles, const weft_search_dims *dims,
                       const weft_search_role *hints, int n_hints)
 {
     for (int r = 0; r < roles->n; r++) {
         weft_search_role *role = &roles->list[r];
         const char *name = dims->names[role->dims[0]];
-        char tried[WEFT_MAX_NAME + 1];
-        for (int h = 0; h < n_hints; h++)
-            if (hints[h].axis[0] && hints[h].n > 0 && hints[h].set >> role->dims[0] & 1) {
-                name = hints[h].axis;
-                break;
-            }
-        snprintf(tried, sizeof tried, "%s", name);
-        for (int i = 2; is_taken(roles, r, tried); i++)
-            snprintf(tried, sizeof tried, "%.55s%d", name, i);
-        memcpy(role->axis, tried, sizeof tried);
+        for (int h = n_hints; h-- > 0;)
+            if (hints[h].axis[0] && hints[h].set >> role->dims[0] & 1) name = hints[h].axis;
+        char kept[WEFT_MAX_NAME + 1];
+        snprintf(kept, sizeof kept, "%s", name);
+        memcpy(role->axis, kept, sizeof kept);
+    }
+}
+
+/* What a second role adds to a first, for the order in which pairs are taken. */
+typedef struct role_pair {
+    int first, second;
+    double gain;
+} role_pair;
+
+static int by_gain(const void *a, const void *b)
+{
+    const role_pair *x = a, *y = b;
+    if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;
+    return x->first != y->first ? x->first - y->first : x->second - y->second;
+}
+
+/* One behind another: of the values that the first leaves whole, the second splits a good part. */
+static void add_pairs(weft_search_roles *roles, const weft_search_dims *dims, int most)
+{
+    role_pair pairs[WEFT_SEARCH_ROLES * WEFT_SEARCH_ROLES];
+    int n = 0;
+    for (int a = 0; a < roles->n; a++)
+        for (int b = 0; b < roles->n; b++) {
+            const weft_search_role *first = &roles->list[a];
+            const uint64_t more = roles->list[b].set & ~first->set;
+            const double gain = weft_search_amounts_share(&dims->bytes, more, first->set);
+            const bool is_either = first->is_pair || roles->list[b].is_pair;
+            if (a != b && !is_either && gain >= LEAST_GAIN) pairs[n++] = (role_pair){a, b, gain};
+        }
+    qsort(pairs, (size_t)n, sizeof *pairs, by_gain);
+    for (int i = 0; i < n && roles->n < most; i++) {
+        weft_search_role role = roles->list[pairs[i].first];
+        add_dims(dims, &role, roles->list[pairs[i].second].set);
+        add_role(roles, dims, role);
     }
 }
 
@@ -173,7 +192,7 @@ weft_status weft_search_roles_find(const weft_search_dims *dims, const char *hin
     if (roles->n > MOST_CLEAN) roles->n = MOST_CLEAN;
     for (int h = 0; h < n_hints; h++)
         add_role(roles, dims, hinted[h]);
-    add_pairs(roles, dims);
+    add_pairs(roles, dims, MOST_ROLES);
     name_axes(roles, dims, hinted, n_hints);
     return WEFT_OK;
 }

@@ -1,6 +1,6 @@
-/* search: the quickest choices, planned from the lowest floor on, and near the best first (weft/research/search.h).
+/* search: the quickest choices, planned from the lowest guess on, and near the best (weft/research/search.h).
  *
- * Rounds: in each, some choices are planned at once. They are those one step from the best so far, and those of the lowest floors.
+ * Rounds: in each, some choices are planned at once. They are those one step from the best so far, and those of the lowest guesses.
  * What a round plans depends on the rounds before alone, and not on which thread was quicker. So all but a search that its time
  * ends finds the same every time.
  */
@@ -20,7 +20,7 @@ typedef enum fate { UNSEEN, MISFIT_FLOOR, PLANNED } fate;
 
 typedef struct candidate {
     int placement, setting;
-    float floor;
+    float floor, guess;
     uint8_t fate;
 } candidate;
 
@@ -36,7 +36,7 @@ typedef struct hunt {
     const weft_search_options *options;
     weft_found *found;
     uint32_t n;
-    candidate *all; /* [n] by floor */
+    candidate *all; /* [n] by guess */
     uint32_t next;  /* those below are planned, or out */
     int n_looked, room;
     looked *looks;
@@ -57,10 +57,10 @@ static bool is_over(const hunt *h)
 
 /* ---- candidates --------------------------------------------------------------------------------------- */
 
-static int by_floor(const void *a, const void *b)
+static int by_guess(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
-    if (x->floor != y->floor) return x->floor < y->floor ? -1 : 1;
+    if (x->guess != y->guess) return x->guess < y->guess ? -1 : 1;
     if (x->placement != y->placement) return x->placement - y->placement;
     return x->setting - y->setting;
 }
@@ -88,9 +88,10 @@ static weft_status list_candidates(hunt *h)
                 continue;
             }
             const double floor = weft_search_floor_seconds(s, placement, setting);
-            h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), UNSEEN};
+            const double guess = weft_search_guess_seconds(s, placement, setting, floor);
+            h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
         }
-    qsort(h->all, h->n, sizeof *h->all, by_floor);
+    qsort(h->all, h->n, sizeof *h->all, by_guess);
     return WEFT_OK;
 }
 
@@ -131,14 +132,14 @@ static bool are_near(const hunt *h, uint32_t a, uint32_t b)
                                 setting_of(h, b));
 }
 
-/* Up to EACH of those near a looked one, from the lowest floor on. */
+/* Up to EACH of those near a looked one, from the lowest guess on. */
 static void plan_near(hunt *h, looked *from)
 {
     int n = 0;
     uint32_t c = h->next;
     for (; c < h->n && is_room(h) && n < EACH; c++) {
         if (h->all[c].fate != UNSEEN || !are_near(h, from->candidate, c)) continue;
-        if (!is_below(h, c)) break;
+        if (!is_below(h, c)) continue;
         plan_next(h, c);
         n++;
     }
@@ -164,8 +165,8 @@ static void choose_round(hunt *h, looked **best, int n_best)
         if (!best[i]->is_expanded) plan_near(h, best[i]);
     while (h->next < h->n && h->all[h->next].fate != UNSEEN)
         h->next++;
-    for (uint32_t c = h->next; c < h->n && is_room(h) && is_below(h, c); c++)
-        if (h->all[c].fate == UNSEEN) plan_next(h, c);
+    for (uint32_t c = h->next; c < h->n && is_room(h); c++)
+        if (h->all[c].fate == UNSEEN && is_below(h, c)) plan_next(h, c);
 }
 
 typedef struct work {
@@ -389,7 +390,7 @@ static weft_status read_vary(searching *s)
     if (!*text) {
         s->varies_mesh = s->varies_layout = s->varies_zero = true;
         for (int k = 0; k < s->options->n_knobs; k++)
-            s->varies_knob[k] = true;
+            s->varies_knob[k] = !s->options->knobs[k].is_asked;
     }
     for (const char *at = text; *at;) {
         const size_t n = strcspn(at, ", ");

@@ -63,6 +63,7 @@ typedef struct weft_search_role {
     uint64_t set, reach;          /* its dims; and those that may come out split */
     int64_t most;                 /* ranks that it can give work to: the largest size of its dims */
     double share;                 /* of the flops that it cuts, for choosing among roles */
+    bool is_pair;                 /* one behind another */
     char axis[WEFT_MAX_NAME + 1]; /* the name of an axis that has it */
 } weft_search_role;
 
@@ -76,11 +77,31 @@ weft_status weft_search_roles_find(const weft_search_dims *dims, const char *hin
 
 /* ---- profile.c ---------------------------------------------------------------------------------- */
 
-/* Work that can be cut along the same dims: seconds of one rank that does all of it, at the machine's best rates. */
+/* Work that can be cut along the same dims. Loops: seconds of one rank that does all of them, at the machine's best rates, since
+ * other plans join loops otherwise. A kernel stays one: the rates of its size count. */
+enum { WEFT_SEARCH_CUTS = 24, WEFT_SEARCH_TERMS = 8 };
+/* An operand or a result of a kernel. */
+typedef struct weft_search_term {
+    uint64_t dims;
+    double bytes;
+    bool is_result;
+    bool
+        is_kept; /* an operand: a variable, perhaps cast; a result: a gradient, which goes to where its variable is stored */
+} weft_search_term;
+
 typedef struct weft_search_work {
     uint64_t dims;
     bool is_stored; /* it may be cut as storage is */
-    double seconds;
+    bool is_kernel;
+    double seconds; /* of loops */
+    double times;   /* of a kernel: how often */
+    weft_workload kernel;
+    int n_terms;
+    weft_search_term terms[WEFT_SEARCH_TERMS];
+    /* what a kernel cut so often takes, once it was asked for; ranks 0: not yet */
+    struct {
+        double ranks, seconds;
+    } cuts[WEFT_SEARCH_CUTS];
 } weft_search_work;
 
 /* What is kept between runs: all variables of the same dims, or their slots, or inputs. */
@@ -92,7 +113,8 @@ typedef struct weft_search_home {
 
 typedef struct weft_search_profile {
     bool is_legal;
-    uint64_t dims; /* that it has */
+    uint64_t dims, more;            /* that it has; those of them that the first setting has not */
+    int64_t size[WEFT_SEARCH_DIMS]; /* of these */
     int n_works, n_homes;
     weft_search_work *works; /* [n_works] */
     weft_search_home *homes; /* [n_homes] */
@@ -116,6 +138,18 @@ typedef struct weft_search_placement { /* the last axis is innermost */
     weft_search_axis axes[WEFT_MAX_AXES];
 } weft_search_placement;
 
+/* What the machine does best of one rank's work. */
+typedef struct weft_search_rates {
+    double flops[WEFT_DTYPES], bytes;
+    double crowd;  /* how many ranks of a host share what one was measured with */
+    double factor; /* what was measured may be quicker than rates say */
+    const weft_load *load;
+    weft_load plain; /* the same without single kernels: rates alone */
+} weft_search_rates;
+/* A kernel on one of so many ranks that share it, at best. */
+double weft_search_kernel_seconds(const weft_search_rates *rates, const weft_workload *kernel,
+                                  double ranks);
+
 typedef struct searching {
     weft_search_builder build;
     void *context;
@@ -129,6 +163,7 @@ typedef struct searching {
     weft_search_profile *profiles;
     weft_search_setting *settings;
     weft_search_placement *placements;
+    weft_search_rates rates;
     char refusal[480]; /* the builder's first */
     int64_t n_refused;
     int threads;
@@ -152,17 +187,20 @@ int64_t weft_search_few_layers(const weft_search_options *options, const weft_ch
 /* Seconds that no plan can beat; bytes that none can do without. */
 double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
                                  const weft_search_setting *setting);
+bool weft_search_splits_storage(const searching *s, const weft_search_role *role);
 double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,
                                const weft_search_setting *setting);
-/* What the machine does best of one rank's work. */
-typedef struct weft_search_rates {
-    double flops[WEFT_DTYPES], bytes, factor;
-    const weft_load *load;
-} weft_search_rates;
 double weft_search_act_seconds(const weft_search_rates *rates, const char *op);
 void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
                             weft_search_rates *rates);
 int weft_search_host_ranks(const weft_search_options *options);
+
+/* ---- guess.c ------------------------------------------------------------------------------------ */
+
+/* Seconds that a choice may take: its floor, and what its kernels exchange if each is cut in the cheapest way that names allow. No
+ * promise: it says what to plan first. */
+double weft_search_guess_seconds(const searching *s, const weft_search_placement *placement,
+                                 const weft_search_setting *setting, double floor);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLACEMENTS = 400000 };
+enum { MOST_PLACEMENTS = 400000, MOST_PAIRS = 2 };
 
 /* ---- settings --------------------------------------------------------------------------------------- */
 
@@ -141,16 +141,27 @@ static void permute(finding *f, weft_search_placement *p, int at)
     }
 }
 
+/* With three axes of which all are pairs there would be more choices than anybody can look at. */
+static int n_pairs(const weft_search_roles *roles, const weft_search_placement *p)
+{
+    int n = 0;
+    for (int a = 0; a < p->n; a++)
+        n += roles->list[p->axes[a].role].is_pair;
+    return n;
+}
+
 /* Roles in ascending order, each with a divisor of the ranks that are left. */
 static void assign(finding *f, weft_search_placement *p, int role, int left)
 {
     const weft_search_roles *roles = &f->s->roles;
     if (left == 1) {
+        if (n_pairs(roles, p) > MOST_PAIRS) return;
         f->first = f->s->n_placements;
         permute(f, p, 0);
         return;
     }
     if (role == roles->n || p->n == WEFT_SEARCH_AXES) return;
+    if (n_pairs(roles, p) > MOST_PAIRS) return;
     for (int size = 2; size <= left; size++) {
         if (left % size != 0 || size > roles->list[role].most) continue;
         p->axes[p->n++] = (weft_search_axis){(uint8_t)role, 0, size};
@@ -182,39 +193,50 @@ static int hint_of(const weft_layout *layout, const char *axis, char *text, size
 }
 
 /* What was given as hints, so that its roles are among those of the space, under its own names. */
-static weft_status read_given(searching *s, weft_mesh **mesh, char *hints, size_t room)
+static weft_status read_given(searching *s, weft_mesh **mesh, weft_layout **layout, char *hints,
+                              size_t room)
 {
-    weft_layout *layout = NULL;
     size_t used = 0;
     hints[0] = '\0';
-    *mesh = NULL;
     if (!s->options->mesh || !*s->options->mesh) return WEFT_OK;
     WEFT_TRY(weft_mesh_plan(s->options->mesh, mesh, s->error));
-    WEFT_TRY(weft_layout_create(s->options->layout, &layout, s->error));
+    WEFT_TRY(weft_layout_create(s->options->layout, layout, s->error));
     for (int a = 0; a < weft_mesh_n_axes(*mesh); a++) {
         char dims[300] = "";
         const char *axis = weft_mesh_axis_name(*mesh, a);
-        if (hint_of(layout, axis, dims, sizeof dims) > 0 && used < room)
+        if (hint_of(*layout, axis, dims, sizeof dims) > 0 && used < room)
             used += (size_t)snprintf(hints + used, room - used, "%s=%s ", axis, dims);
     }
-    weft_layout_destroy(&layout);
     return WEFT_OK;
 }
 
-static int role_of_axis(const weft_search_roles *roles, const char *axis)
+/* The role that has just these dims, in this order, or in any where that is the same. */
+static int role_of(const searching *s, const char *hint)
 {
-    for (int r = 0; r < roles->n; r++)
-        if (strcmp(roles->list[r].axis, axis) == 0) return r;
-    return -1;
+    uint64_t set = 0;
+    int first = -1, best = -1;
+    for (const char *at = hint; *at;) {
+        const size_t n = strcspn(at, "+");
+        const int d = weft_search_dim_find(&s->dims, at, n);
+        if (d >= 0) set |= UINT64_C(1) << d;
+        if (d >= 0 && first < 0) first = d;
+        at += n + (at[n] == '+');
+    }
+    for (int r = s->roles.n; r-- > 0;)
+        if (s->roles.list[r].set == set && (best < 0 || s->roles.list[r].dims[0] == first))
+            best = r;
+    return best;
 }
 
 /* Axes of one rank, and those that nothing is split over, are left out. */
-static void place_given(const searching *s, const weft_mesh *mesh, weft_search_placement *given)
+static void place_given(const searching *s, const weft_mesh *mesh, const weft_layout *layout,
+                        weft_search_placement *given)
 {
     *given = (weft_search_placement){.n = mesh ? 0 : -1};
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
-        const int role = role_of_axis(&s->roles, weft_mesh_axis_name(mesh, a));
-        const int size = weft_mesh_axis_size(mesh, a);
+        char dims[300] = "";
+        (void)hint_of(layout, weft_mesh_axis_name(mesh, a), dims, sizeof dims);
+        const int role = role_of(s, dims), size = weft_mesh_axis_size(mesh, a);
         if (size > 1 && role >= 0)
             given->axes[given->n++] = (weft_search_axis){(uint8_t)role, 0, size};
     }
@@ -229,19 +251,27 @@ static int ranks_of(const weft_search_placement *p)
     return ranks;
 }
 
-static weft_status find_placements(searching *s)
+static weft_status begin_placements(finding *f)
 {
+    searching *s = f->s;
     char hints[2048];
-    weft_mesh *mesh;
-    finding f = {.s = s, .room = 1024};
-    weft_search_placement p = {0};
-    WEFT_TRY(read_given(s, &mesh, hints, sizeof hints));
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_status status = read_given(s, &mesh, &layout, hints, sizeof hints);
     const size_t used = strlen(hints);
     if (s->options->hints) snprintf(hints + used, sizeof hints - used, "%s", s->options->hints);
-    weft_status status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
-    if (status == WEFT_OK) place_given(s, mesh, &f.given);
+    if (status == WEFT_OK) status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
+    if (status == WEFT_OK) place_given(s, mesh, layout, &f->given);
+    weft_layout_destroy(&layout);
     (void)weft_mesh_destroy(&mesh);
-    WEFT_TRY(status);
+    return status;
+}
+
+static weft_status find_placements(searching *s)
+{
+    finding f = {.s = s, .room = 1024};
+    weft_search_placement p = {0};
+    WEFT_TRY(begin_placements(&f));
     s->placements = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->placements);
     if (!s->placements) return weft_fail_memory(s->error, sizeof *s->placements);
     if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks)
@@ -270,13 +300,32 @@ bool weft_search_go_together(const searching *s, const weft_search_placement *pl
     const weft_search_profile *profile = &s->profiles[setting->profile];
     const char *store = s->options->store_dim;
     const int dim = store ? weft_search_dim_find(&s->dims, store, strlen(store)) : -1;
-    bool is_split = false;
+    bool is_split = false, has_more = profile->more == 0;
     for (int a = 0; a < placement->n; a++) {
         const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        int64_t most = 0;
         if (role->set & ~profile->dims) return false;
+        for (int d = 0; d < role->n; d++)
+            if (profile->size[role->dims[d]] > most) most = profile->size[role->dims[d]];
+        if (placement->axes[a].size > most) return false;
         is_split |= dim >= 0 && role->set >> dim & 1;
+        has_more |= (role->set & profile->more) != 0;
     }
-    return setting->zero == 0 || is_split;
+    return has_more && (setting->zero == 0 || is_split);
+}
+
+/* The second axis of a name has a number behind it. */
+static void name_axis(const searching *s, const weft_search_placement *placement, int axis,
+                      char text[WEFT_MAX_NAME + 1])
+{
+    const char *name = s->roles.list[placement->axes[axis].role].axis;
+    int same = 1;
+    for (int a = 0; a < axis; a++)
+        same += strcmp(s->roles.list[placement->axes[a].role].axis, name) == 0;
+    if (same == 1)
+        snprintf(text, WEFT_MAX_NAME + 1, "%s", name);
+    else
+        snprintf(text, WEFT_MAX_NAME + 1, "%.55s%d", name, same);
 }
 
 void weft_search_choice_of(const searching *s, const weft_search_placement *placement,
@@ -289,12 +338,14 @@ void weft_search_choice_of(const searching *s, const weft_search_placement *plac
         choice->values[k] = s->options->knobs[k].values[setting->knob[k]];
     for (int a = 0; a < placement->n; a++) {
         const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        char axis[WEFT_MAX_NAME + 1];
+        name_axis(s, placement, a, axis);
         mesh += (size_t)snprintf(choice->mesh + mesh, sizeof choice->mesh - mesh, "%s%s:%d",
-                                 a > 0 ? "," : "", role->axis, placement->axes[a].size);
+                                 a > 0 ? "," : "", axis, placement->axes[a].size);
         for (int d = 0; d < role->n && layout < sizeof choice->layout; d++)
             layout +=
                 (size_t)snprintf(choice->layout + layout, sizeof choice->layout - layout, "%s%s:%s",
-                                 layout > 0 ? "," : "", s->dims.names[role->dims[d]], role->axis);
+                                 layout > 0 ? "," : "", s->dims.names[role->dims[d]], axis);
     }
 }
 

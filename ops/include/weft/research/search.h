@@ -33,6 +33,7 @@ enum { WEFT_MAX_KNOBS = 12, WEFT_MAX_KNOB_VALUES = 16 };
 typedef struct weft_knob {
     const char *name; /* as its command line has it: "accumulate" */
     bool is_flag;     /* 0 or 1: --recompute, --no-recompute */
+    bool is_asked;    /* it varies only where `vary` names it */
     int n_values;
     int64_t values[WEFT_MAX_KNOB_VALUES]; /* [n_values] the first: what it does unless asked */
 } weft_knob;

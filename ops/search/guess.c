@@ -1,0 +1,120 @@
+/* guess: seconds that a choice may take, for the order in which choices are planned.
+ *
+ * Each kernel is looked at by itself, axis by axis, as the compiler decides: cut along one of its dims, or whole. Names say where its
+ * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. What readers share, and what
+ * goes on beside work, is left out: a guess orders choices, and the plan is what counts.
+ */
+#include "searching.h"
+
+#include <math.h>
+
+/* A part of exchanges goes on beside work. */
+static const double SHOWN = 0.6;
+
+enum { WHOLE = -1 };
+
+/* The dim of a tensor that an axis splits by names: the first of the role's that it has. */
+static int split_by(const weft_search_role *role, uint64_t dims)
+{
+    if (!(role->set & dims)) return WHOLE;
+    for (int d = 0; d < role->n; d++)
+        if (dims >> role->dims[d] & 1) return role->dims[d];
+    return WHOLE;
+}
+
+typedef struct guess {
+    const searching *s;
+    const weft_search_placement *placement;
+    const weft_search_setting *setting;
+} guess;
+
+static const weft_search_role *role_at(const guess *g, int axis)
+{
+    return &g->s->roles.list[g->placement->axes[axis].role];
+}
+
+/* Of a tensor, were the axis whole. */
+static double bytes_beside(const guess *g, const weft_search_term *term, int axis)
+{
+    double bytes = term->bytes;
+    for (int a = 0; a < g->placement->n; a++)
+        if (a != axis && term->dims & role_at(g, a)->set) bytes /= g->placement->axes[a].size;
+    return bytes;
+}
+
+/* From where a tensor is along the axis to a split along `dim`, or whole: parts of its bytes (weft_state_cost). */
+static double moved(int from, int to, double n)
+{
+    if (from == to || from == WHOLE) return 0;
+    return to == WHOLE ? (n - 1) / n : (n - 1) / n / n;
+}
+
+/* A variable or a gradient that the axis shards in storage alone. */
+static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
+{
+    const int least = term->is_result ? 1 : 3;
+    const weft_search_role *role = role_at(g, axis);
+    return term->is_kept && g->setting->zero >= least && !(term->dims & role->set) &&
+           weft_search_splits_storage(g->s, role);
+}
+
+/* What a kernel exchanges over an axis if it is cut along `dim`, or done whole. */
+static double cut_bytes(const guess *g, const weft_search_work *work, int axis, int dim)
+{
+    const double n = g->placement->axes[axis].size;
+    const weft_search_role *role = role_at(g, axis);
+    double all = 0;
+    for (int t = 0; t < work->n_terms; t++) {
+        const weft_search_term *term = &work->terms[t];
+        const double bytes = bytes_beside(g, term, axis);
+        const int named = split_by(role, term->dims);
+        const bool has = dim != WHOLE && term->dims >> dim & 1, sharded = is_sharded(g, term, axis);
+        const int here = has ? dim : WHOLE;
+        if (!term->is_result)
+            all += bytes * (sharded ? (n - 1) / n : moved(named, here, n));
+        else if (dim != WHOLE && !has) /* partial */
+            all += bytes * (named == WHOLE && !sharded ? 2 : 1) * (n - 1) / n;
+        else
+            all += bytes * moved(here, named, n);
+        if (term->is_result && sharded && g->setting->zero < 3) /* the new variable comes back */
+            all += bytes * (n - 1) / n;
+    }
+    return all;
+}
+
+static double axis_seconds(const guess *g, const weft_search_work *work, int axis, double alone)
+{
+    const weft_search_axis *a = &g->placement->axes[axis];
+    const weft_level *level = &g->s->options->machine->levels[a->level];
+    const double whole = cut_bytes(g, work, axis, WHOLE) / level->bytes_per_second;
+    double best = whole + alone * (1 - 1.0 / a->size) / SHOWN;
+    for (uint64_t left = work->dims & role_at(g, axis)->reach; left != 0; left &= left - 1) {
+        const double bytes = cut_bytes(g, work, axis, __builtin_ctzll(left));
+        best =
+            fmin(best, bytes / level->bytes_per_second + (bytes > 0 ? level->latency_seconds : 0));
+    }
+    return best;
+}
+
+/* What a kernel takes beside the other axes, were this one whole. */
+static double alone_seconds(const guess *g, const weft_search_work *work, int axis)
+{
+    double ranks = 1;
+    for (int a = 0; a < g->placement->n; a++)
+        if (a != axis && work->dims & role_at(g, a)->reach) ranks *= g->placement->axes[a].size;
+    return work->kernel.flops / g->s->rates.flops[work->kernel.dtype] / ranks;
+}
+
+double weft_search_guess_seconds(const searching *s, const weft_search_placement *placement,
+                                 const weft_search_setting *setting, double floor)
+{
+    const guess g = {s, placement, setting};
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    double seconds = 0;
+    for (int w = 0; w < profile->n_works; w++) {
+        const weft_search_work *work = &profile->works[w];
+        for (int a = 0; work->is_kernel && a < placement->n; a++)
+            seconds += work->times * axis_seconds(&g, work, a, alone_seconds(&g, work, a));
+    }
+    return floor + SHOWN * fmax(seconds, 0);
+}

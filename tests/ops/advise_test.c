@@ -15,10 +15,11 @@
 /* ---- a program ------------------------------------------------------------------------------------------------ */
 
 enum { STAGES, MICRO, ACCUMULATE, RECOMPUTE, KNOBS };
-static const weft_knob knobs[KNOBS] = {[STAGES] = {"stages", false, 1, {1}},
-                                       [MICRO] = {"micro", false, 5, {1, 2, 4, 8, 16}},
-                                       [ACCUMULATE] = {"accumulate", false, 5, {1, 2, 4, 8, 16}},
-                                       [RECOMPUTE] = {"recompute", true, 2, {0, 1}}};
+static const weft_knob knobs[KNOBS] = {
+    [STAGES] = {.name = "stages", .n_values = 1, .values = {1}},
+    [MICRO] = {.name = "micro", .n_values = 5, .values = {1, 2, 4, 8, 16}},
+    [ACCUMULATE] = {.name = "accumulate", .n_values = 5, .values = {1, 2, 4, 8, 16}},
+    [RECOMPUTE] = {.name = "recompute", .is_flag = true, .n_values = 2, .values = {0, 1}}};
 
 static weft_status build(void *context, const weft_choice *choice, weft_built_graph *built,
                          weft_error *error)

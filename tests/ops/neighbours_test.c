@@ -7,8 +7,9 @@
 
 #include "test.h"
 
-static const weft_knob knobs[] = {{"recompute", true, 2, {0, 1}},
-                                  {"accumulate", false, 5, {1, 2, 4, 8, 16}}};
+static const weft_knob knobs[] = {
+    {.name = "recompute", .is_flag = true, .n_values = 2, .values = {0, 1}},
+    {.name = "accumulate", .n_values = 5, .values = {1, 2, 4, 8, 16}}};
 static const weft_search_options options = {
     .n_knobs = 2, .knobs = knobs, .store_dim = "batch", .hints = "model=hidden+heads+vocab seq"};
 static const char *const dims[] = {"batch", "hidden", "heads", "vocab", "seq"};

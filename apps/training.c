@@ -1,6 +1,8 @@
 /* training: a whole training program, made of a table of options, a loss and data. */
 #include "training.h"
 
+#include <string.h>
+
 weft_dtype app_training_dtype(const app_training *training)
 {
     return settings_is(training->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
@@ -136,12 +138,61 @@ static weft_status learn(app_training *training, const app_training_parts *parts
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
 }
 
-static weft_status work(app_training *training, const app_training_parts *parts, weft_error *error)
+/* ---- searching -------------------------------------------------------------------------------------- */
+
+typedef struct looking {
+    const app_training *training;
+    const app_training_parts *parts;
+    app_search search;
+} looking;
+
+/* The graph alone: what begin has made is there once for all. */
+static weft_status build_choice(void *context, const weft_choice *choice, weft_built_graph *built,
+                                weft_error *error)
+{
+    const looking *l = context;
+    app_training other = {.own = l->training->own, .world = l->training->world};
+    weft_value loss, update;
+    other.settings = app_search_settings(&l->search, choice, error);
+    if (!other.settings) return error->status;
+    weft_status status = make_graph(&other, APP_LEARNS, error);
+    if (status == WEFT_OK) status = build(&other, l->parts, &loss, &update, error);
+    if (status == WEFT_OK) {
+        built->values[0] = loss;
+        built->values[1] = all_of(&other, l->parts, update);
+        built->n_values = 2;
+        const weft_error *first = weft_graph_error(other.graph[APP_LEARNS]);
+        if (first->status != WEFT_OK)
+            status = weft_fail(error, first->status, "%s", first->message);
+    }
+    built->graph = other.graph[APP_LEARNS];
+    settings_destroy(&other.settings);
+    return status;
+}
+
+static weft_status search(app_training *training, const app_training_parts *parts,
+                          weft_error *error)
+{
+    looking l = {.training = training, .parts = parts};
+    l.search = (app_search){.settings = training->settings,
+                            .command = parts->table->program,
+                            .build = build_choice,
+                            .context = &l,
+                            .hints = parts->hints,
+                            .layers = settings_count(training->settings, "layers")};
+    WEFT_TRY(begin(training, parts, error));
+    if (weft_world_is_root()) (void)!app_search_run(&l.search, error);
+    return weft_world_agree(error);
+}
+
+static weft_status work(app_training *training, const app_training_parts *parts, bool is_search,
+                        weft_error *error)
 {
     weft_world world;
-    const bool is_plan = app_only_plans(training->settings);
+    const bool is_plan = is_search || app_only_plans(training->settings);
     WEFT_TRY(
         app_open(training->settings, is_plan, &world, &training->mesh, &training->layout, error));
+    if (is_search) return search(training, parts, error);
     return is_plan ? plan(training, parts, &world, error) : learn(training, parts, error);
 }
 
@@ -158,9 +209,12 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
 {
     weft_error error = {.rank = -1};
     app_training training = {.own = own};
-    training.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
-    if (training.settings && app_plan_check(training.settings, &error) == WEFT_OK)
-        (void)!work(&training, parts, &error);
+    const bool is_search = n > 1 && strcmp(arguments[1], "search") == 0;
+    const int words = 1 + is_search;
+    training.settings = settings_read(parts->table, n - words, arguments + words, &error);
+    if (training.settings && app_search_check(training.settings, is_search, &error) == WEFT_OK &&
+        app_plan_check(training.settings, &error) == WEFT_OK)
+        (void)!work(&training, parts, is_search, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);
     destroy(&training);

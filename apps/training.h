@@ -16,6 +16,7 @@
 #include "plan.h"
 #include "rate.h"
 #include "run.h"
+#include "search.h"
 #include "weft/optim.h"
 
 /* The options it reads, for a program's table, by group. `dims`: what --layout may name. */
@@ -46,6 +47,7 @@
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
     {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
         APP_TRACE_OPTION("Continuing"), APP_PLAN_OPTIONS("The plan"),                              \
+        APP_SEARCH_OPTIONS("Search"),                                                              \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }
@@ -68,6 +70,7 @@ typedef struct app_training {
 
 typedef struct app_training_parts {
     const option_table *table;
+    const char *hints; /* weft_search_options.hints */
     /* what options say together, before anything is made, and what the loss depends on: all ranks agree afterwards; NULL: none.
      * Local */
     weft_status (*begin)(app_training *training, weft_error *error);
@@ -86,7 +89,8 @@ typedef struct app_training_parts {
     void (*close)(app_training *training);
 } app_training_parts;
 
-/* app_training_main - all of it. Collective over the job. returns the exit status */
+/* app_training_main - all of it; behind the word search, a search for the quickest layout in its place. Collective over the job.
+ * returns the exit status */
 int app_training_main(const app_training_parts *parts, void *own, int n, char **arguments);
 
 /* app_training_check_heads - --heads divides --width. app_training_check_data - --data names something: `what`, "a text to learn". Local. */

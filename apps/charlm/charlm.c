@@ -33,6 +33,7 @@ static const option options[] = {
 static const option_table table = {
     "charlm",
     "charlm [options]   learn a text byte by byte; again, to continue\n"
+    "charlm search --ranks N --machine FILE   find the quickest mesh and layout\n"
     "\n"
     "  charlm --data book.txt --model lstm --mesh data:2,model:2 \\\n"
     "      --layout batch:data,hidden:model,vocab:model --sample 500\n",
@@ -41,7 +42,7 @@ static const option_table table = {
     "learn a text byte by byte by a recurrent net or a transformer, and write more of it",
     "data mesh layout zero model layers width seq steps batch optimizer rate run "
     "save-every sample prompt config",
-    NULL};
+    "search"};
 
 /* What a run that carries its states has besides. */
 typedef struct job {
@@ -191,6 +192,7 @@ static weft_status sample(app_training *training, weft_error *error)
 int main(int n, char **arguments)
 {
     static const app_training_parts parts = {.table = &table,
+                                             .hints = "data=batch model=hidden+vocab",
                                              .begin = check,
                                              .loss = loss,
                                              .beside = beside,

@@ -31,6 +31,7 @@ static const option_table table = {
     "mnist",
     "mnist [options]   learn digits from MNIST's t10k files, in --data DIR\n"
     "mnist draw DIR    write such files there, of digits drawn by a pen of ours\n"
+    "mnist search --ranks N --machine FILE   find the quickest mesh and layout\n"
     "\n"
     "  mnist --data t10k --model cnn --mesh data:2,space:2 \\\n"
     "      --layout batch:data,row:space\n",
@@ -39,7 +40,7 @@ static const option_table table = {
     "learn handwritten digits by a perceptron or a convolutional net",
     "data mesh layout zero model hidden channels dropout steps batch optimizer rate run save-every "
     "config",
-    "draw"};
+    "draw search"};
 
 static mnist_model build(const app_training *training, int which, int64_t batch)
 {
@@ -151,8 +152,12 @@ static int draw(int n, char **arguments)
 
 int main(int n, char **arguments)
 {
-    static const app_training_parts parts = {
-        .table = &table, .begin = open_data, .loss = loss, .open = opened, .look = test};
+    static const app_training_parts parts = {.table = &table,
+                                             .hints = "data=batch space=row",
+                                             .begin = open_data,
+                                             .loss = loss,
+                                             .open = opened,
+                                             .look = test};
     int64_t classes = 0;
     if (n > 1 && strcmp(arguments[1], "draw") == 0) return draw(n - 2, arguments + 2);
     return app_training_main(&parts, &classes, n, arguments);

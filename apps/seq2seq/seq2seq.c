@@ -42,6 +42,7 @@ static const option options[] = {
 static const option_table table = {
     "seq2seq",
     "seq2seq [options]   learn to write words backwards; again, to continue\n"
+    "seq2seq search --ranks N --machine FILE   find the quickest mesh and layout\n"
     "\n"
     "  seq2seq --model lstm --mesh data:2,model:2 \\\n"
     "      --layout batch:data,hidden:model,heads:model,vocab:model\n",
@@ -50,7 +51,7 @@ static const option_table table = {
     "learn to write words backwards or in order by an encoder and a decoder",
     "letters mesh layout zero model layers width steps batch optimizer rate run "
     "save-every beam config",
-    NULL};
+    "search"};
 
 /* Words to learn from, and others. */
 typedef struct job {
@@ -216,8 +217,12 @@ static weft_status look(app_training *training, weft_error *error)
 
 int main(int n, char **arguments)
 {
-    static const app_training_parts parts = {
-        .table = &table, .begin = begin, .loss = loss, .open = open_data, .look = look};
+    static const app_training_parts parts = {.table = &table,
+                                             .hints = "data=batch model=hidden+heads+vocab",
+                                             .begin = begin,
+                                             .loss = loss,
+                                             .open = open_data,
+                                             .look = look};
     job j = {0};
     return app_training_main(&parts, &j, n, arguments);
 }

@@ -34,6 +34,7 @@ static const option options[] = {
 static const option_table table = {
     "word2vec",
     "word2vec [options]   learn vectors of a text's words; again, to continue\n"
+    "word2vec search --ranks N --machine FILE   find the quickest mesh and layout\n"
     "\n"
     "  word2vec --data book.txt --nearest king,love --mesh data:2,model:2 \\\n"
     "      --layout batch:data,vocab:model\n",
@@ -42,7 +43,7 @@ static const option_table table = {
     "learn vectors of a text's words by the company they keep",
     "data words window mesh layout zero width steps batch optimizer rate run save-every nearest "
     "config",
-    NULL};
+    "search"};
 
 typedef struct job {
     corpus *corpus;
@@ -222,6 +223,7 @@ static void close_corpus(app_training *training)
 int main(int n, char **arguments)
 {
     static const app_training_parts parts = {.table = &table,
+                                             .hints = "data=batch model=vocab",
                                              .begin = begin,
                                              .loss = loss,
                                              .update = update,

@@ -1,4 +1,4 @@
-/* guess: seconds that a choice may take, for the order in which choices are planned.
+/* guess: seconds that a choice may exchange, for the order in which choices are planned.
  *
  * Each kernel is looked at by itself, axis by axis, as the compiler decides: cut along one of its dims, or whole. Names say where its
  * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. What readers share, and what
@@ -105,8 +105,8 @@ static double alone_seconds(const guess *g, const weft_search_work *work, int ax
     return work->kernel.flops / g->s->rates.flops[work->kernel.dtype] / ranks;
 }
 
-double weft_search_guess_seconds(const searching *s, const weft_search_placement *placement,
-                                 const weft_search_setting *setting, double floor)
+double weft_search_guess_exchanges(const searching *s, const weft_search_placement *placement,
+                                   const weft_search_setting *setting)
 {
     const guess g = {s, placement, setting};
     const weft_search_profile *profile = &s->profiles[setting->profile];
@@ -116,5 +116,5 @@ double weft_search_guess_seconds(const searching *s, const weft_search_placement
         for (int a = 0; work->is_kernel && a < placement->n; a++)
             seconds += work->times * axis_seconds(&g, work, a, alone_seconds(&g, work, a));
     }
-    return floor + SHOWN * fmax(seconds, 0);
+    return SHOWN * fmax(seconds, 0);
 }

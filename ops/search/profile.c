@@ -303,6 +303,22 @@ static weft_status take(searching *s, const alone *a, const weft_search_rates *r
     return WEFT_OK;
 }
 
+/* What other settings add to the dims of the first that is legal; and which have the same ones. */
+static void compare(searching *s)
+{
+    int first = 0;
+    while (first + 1 < s->n_profiles && !s->profiles[first].is_legal)
+        first++;
+    for (int i = 0; i < s->n_profiles; i++) {
+        weft_search_profile *p = &s->profiles[i];
+        p->more = p->dims & ~s->profiles[first].dims;
+        while (p->like < i &&
+               (!s->profiles[p->like].is_legal || s->profiles[p->like].dims != p->dims ||
+                memcmp(s->profiles[p->like].size, p->size, sizeof p->size) != 0))
+            p->like++;
+    }
+}
+
 static void begin_one(searching *s, alone *a, const weft_search_setting *setting)
 {
     static const weft_search_placement nowhere;
@@ -331,7 +347,6 @@ weft_status weft_search_profiles_make(searching *s, const weft_search_setting *s
         for (int i = 0; i < some; i++)
             drop(&b->all[i]);
     }
-    for (int i = 0; i < n; i++)
-        s->profiles[i].more = s->profiles[i].dims & ~s->profiles[0].dims;
+    compare(s);
     return status;
 }

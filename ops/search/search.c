@@ -71,26 +71,47 @@ static bool fits_floor(const hunt *h, const weft_search_placement *p, const weft
            weft_search_floor_bytes(h->s, p, x) <= (double)h->options->memory;
 }
 
+/* Profiles of the same dims exchange about the same, and stages 1 and 2 do. */
+static double exchanges_of(const searching *s, const weft_search_placement *placement,
+                           const weft_search_setting *setting, double *known)
+{
+    static const int kinds[] = {0, 1, 1, 2};
+    weft_search_setting like = *setting;
+    like.profile = s->profiles[setting->profile].like;
+    double *seconds = &known[3 * like.profile + kinds[setting->zero]];
+    if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, placement, &like);
+    return *seconds;
+}
+
+static void add_candidate(hunt *h, int p, int x, double *known)
+{
+    searching *s = h->s;
+    const weft_search_placement *placement = &s->placements[p];
+    const weft_search_setting *setting = &s->settings[x];
+    if (!weft_search_go_together(s, placement, setting)) return;
+    h->found->n_choices++;
+    if (!fits_floor(h, placement, setting)) {
+        h->found->left_out.memory++;
+        return;
+    }
+    const double floor = weft_search_floor_seconds(s, placement, setting);
+    const double guess = floor + exchanges_of(s, placement, setting, known);
+    h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
+}
+
 static weft_status list_candidates(hunt *h)
 {
     searching *s = h->s;
     const size_t most = (size_t)s->n_placements * (size_t)s->n_settings;
     h->all = malloc((most + 1) * sizeof *h->all);
-    if (!h->all) return weft_fail_memory(s->error, most * sizeof *h->all);
-    for (int p = 0; p < s->n_placements; p++)
-        for (int x = 0; x < s->n_settings; x++) {
-            const weft_search_placement *placement = &s->placements[p];
-            const weft_search_setting *setting = &s->settings[x];
-            if (!weft_search_go_together(s, placement, setting)) continue;
-            h->found->n_choices++;
-            if (!fits_floor(h, placement, setting)) {
-                h->found->left_out.memory++;
-                continue;
-            }
-            const double floor = weft_search_floor_seconds(s, placement, setting);
-            const double guess = weft_search_guess_seconds(s, placement, setting, floor);
-            h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
-        }
+    double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
+    if (!h->all || !known) return weft_fail_memory(s->error, most * sizeof *h->all);
+    for (int p = 0; p < s->n_placements; p++) {
+        for (int i = 0; i < 3 * s->n_profiles; i++)
+            known[i] = -1;
+        for (int x = 0; x < s->n_settings; x++)
+            add_candidate(h, p, x, known);
+    }
     qsort(h->all, h->n, sizeof *h->all, by_guess);
     return WEFT_OK;
 }

@@ -115,6 +115,7 @@ typedef struct weft_search_profile {
     bool is_legal;
     uint64_t dims, more;            /* that it has; those of them that the first setting has not */
     int64_t size[WEFT_SEARCH_DIMS]; /* of these */
+    int like; /* the first profile of the same dims: it exchanges about the same */
     int n_works, n_homes;
     weft_search_work *works; /* [n_works] */
     weft_search_home *homes; /* [n_homes] */
@@ -197,10 +198,10 @@ int weft_search_host_ranks(const weft_search_options *options);
 
 /* ---- guess.c ------------------------------------------------------------------------------------ */
 
-/* Seconds that a choice may take: its floor, and what its kernels exchange if each is cut in the cheapest way that names allow. No
- * promise: it says what to plan first. */
-double weft_search_guess_seconds(const searching *s, const weft_search_placement *placement,
-                                 const weft_search_setting *setting, double floor);
+/* Seconds that exchanges may add to a choice's floor, if each kernel is cut in the cheapest way that names allow. No promise: it says
+ * what to plan first. */
+double weft_search_guess_exchanges(const searching *s, const weft_search_placement *placement,
+                                   const weft_search_setting *setting);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 

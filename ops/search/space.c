@@ -162,8 +162,8 @@ static void assign(finding *f, weft_search_placement *p, int role, int left)
     }
     if (role == roles->n || p->n == WEFT_SEARCH_AXES) return;
     if (n_pairs(roles, p) > MOST_PAIRS) return;
-    for (int size = 2; size <= left; size++) {
-        if (left % size != 0 || size > roles->list[role].most) continue;
+    for (int size = 2; size <= left && size <= roles->list[role].most; size++) {
+        if (left % size != 0) continue;
         p->axes[p->n++] = (weft_search_axis){(uint8_t)role, 0, size};
         assign(f, p, role + 1, left / size);
         p->n--;

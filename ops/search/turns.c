@@ -92,7 +92,13 @@ static weft_status bisect(const pair *p, change how, int which, double end, doub
 static weft_status turn(const pair *p, change how, int which, double *factor, weft_error *error)
 {
     static const double ends[] = {2, 0.5, 10, 0.1, MOST, LEAST};
+    double behind_now;
     *factor = 0;
+    WEFT_TRY(ahead(p, how, which, 1, &behind_now, error));
+    if (behind_now <= 0) {
+        *factor = 1;
+        return WEFT_OK;
+    }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         double behind;
         WEFT_TRY(ahead(p, how, which, ends[i], &behind, error));

@@ -304,6 +304,13 @@ static const weft_samples_options *good_weft_samples_options_ptr(fixture *f)
     o = (weft_samples_options){good_fields, 2, 10, no_sample, NULL, false, 0};
     return &o;
 }
+static const weft_search_options *good_weft_search_options_ptr(fixture *f)
+{
+    static weft_search_options o;
+    o = (weft_search_options){
+        .ranks = 2, .machine = f->machine, .n_knobs = 1, .knobs = good_knobs, .most = 2};
+    return &o;
+}
 static const weft_predict_options *good_weft_predict_options_ptr(fixture *f)
 {
     static const weft_predict_options o = {.slow_by = 1.5, .host_ranks = 2};

@@ -30,6 +30,7 @@
 #include "weft/research/policy.h"
 #include "weft/research/advise.h"
 #include "weft/research/predict.h"
+#include "weft/research/search.h"
 #include "weft/research/trace.h"
 
 #include "test.h"

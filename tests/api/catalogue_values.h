@@ -74,6 +74,25 @@ static weft_status no_sample(const void *argument, int field, int64_t sample, vo
 }
 PLAIN(weft_sample_read, weft_sample_read, no_sample, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
+static weft_status small_program(void *context, const weft_choice *choice, weft_built_graph *built,
+                                 weft_error *error)
+{
+    const weft_dim row = {"row", 8}, column = {"column", 4};
+    (void)context, (void)choice;
+    built->graph = weft_graph_create(1);
+    if (!built->graph) return weft_fail_memory(error, 1);
+    built->n_values = 1;
+    built->values[0] = weft_mean(weft_einsum(
+        WEFT_DIMS(row), weft_input(built->graph, "x", WEFT_F32, WEFT_DIMS(row, column)),
+        weft_variable(built->graph, "w", WEFT_F32, WEFT_DIMS(column), weft_constant_of(1))));
+    return WEFT_OK;
+}
+static void no_progress(void *context, int64_t planned, int64_t of, double seconds)
+{
+    (void)context, (void)planned, (void)of, (void)seconds;
+}
+PLAIN(weft_search_builder, weft_search_builder, small_program, NULL)
+PLAIN(weft_search_progress, weft_search_progress, no_progress, NULL)
 
 /* An op that the fixture registers, one that nobody has, one that says too little; kernels in the same way. */
 WEFT_ELEMENT_1(x * 2)
@@ -342,5 +361,21 @@ STRUCT(weft_priced_exchange, weft_priced_exchange_ptr, (weft_priced_exchange *)(
 STRUCT(weft_advice, weft_advice_ptr, &f->advice)
 STRUCT(weft_machine_rate, weft_machine_rate_ptr, (weft_machine_rate *)(void *)f->buffer)
 STRUCT(weft_planned_pricing, weft_planned_pricing_ptr, (weft_planned_pricing *)(void *)f->buffer)
+static weft_choice good_choice = {.mesh = "data:2", .layout = "row:data"};
+#define ONE_KNOB                                                                                   \
+    {                                                                                              \
+        .name = "knob", .n_values = 1, .values = { 1 }                                             \
+    }
+static weft_knob good_knobs[WEFT_MAX_KNOBS] = {ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB,
+                                               ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB,
+                                               ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB};
+static weft_built_graph made_graph;
+static weft_found made_found;
+static weft_turn made_turns[WEFT_MAX_TURNS];
+STRUCT(weft_choice, weft_choice_ptr, &good_choice)
+STRUCT(weft_knob, weft_knob_ptr, good_knobs)
+POINTER(weft_built_graph, weft_built_graph_ptr, 0, &made_graph)
+POINTER(weft_found, weft_found_ptr, 0, &made_found)
+POINTER(weft_turn, weft_turn_ptr, 0, made_turns)
 
 #endif

@@ -78,6 +78,9 @@ typedef weft_status (*weft_search_builder)(void *context, const weft_choice *cho
 
 enum { WEFT_MAX_FOUND = 10 };
 
+/* Told how many choices were planned, of how many, and the best's seconds. */
+typedef void (*weft_search_progress)(void *context, int64_t planned, int64_t of, double seconds);
+
 typedef struct weft_search_options {
     int ranks;                         /* at least 1 */
     const weft_machine_model *machine; /* borrowed */
@@ -98,8 +101,7 @@ typedef struct weft_search_options {
     const char *mesh,
         *layout; /* where they are not varied; and where the search begins; NULL: none */
     int zero;
-    /* told how many choices were planned, of how many, and the best's seconds; NULL: nobody */
-    void (*progress)(void *context, int64_t planned, int64_t of, double seconds);
+    weft_search_progress progress; /* NULL: nobody is told */
     void *progress_context;
 } weft_search_options;
 

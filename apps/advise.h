@@ -16,6 +16,9 @@ typedef struct app_advice {
     double slow_by, even_seconds;
 } app_advice;
 
+/* After a run the other processes wait while the root looks. */
+enum { APP_ADVICE_SECONDS = 3 };
+
 /* app_advise - the line for a program that was compiled for a plan or a run, by its neighbours; "" where there is nothing to advise.
  * Without --machine it speaks of memory alone. Local: on the root alone.
  *

@@ -210,6 +210,8 @@ weft_status weft_advise(weft_search_builder build, void *context,
     WEFT_GIVEN(from, error);
     WEFT_GIVEN(advice, error);
     WEFT_GIVEN(options->machine, error);
+    WEFT_GIVEN_RANGE(from->n_knobs, 0, WEFT_MAX_KNOBS, error);
+    if (from->n_knobs > 0) WEFT_GIVEN(from->knobs, error);
     advising *a = calloc(1, sizeof *a);
     *advice = (weft_advice){0};
     if (!a) return weft_fail_memory(error, sizeof *a);

@@ -135,11 +135,11 @@ static weft_status print_price(const weft_foretold *told, int i, FILE *file, wef
     weft_step_line line;
     char shorter[WEFT_TIME_TEXT], seconds[WEFT_TIME_TEXT];
     WEFT_TRY(weft_report_step(told->program, price->first, &line, error));
-    fprintf(file, "  %9s %5.1f %% %9s %7.0f  %s over %s, %s, %s: %s\n",
+    fprintf(file, "  %9s %5.1f %% %9s %7.0f  %s over %s, %s, %s: %.*s\n",
             weft_time_text(price->price, shorter), percent(price->price, told->whole.seconds),
             weft_time_text(price->seconds, seconds), price->times,
             weft_convert_name(line.s.collective), line.axes, line.place,
-            weft_phase_name(line.s.phase), line.s.reason ? line.s.reason : "");
+            weft_phase_name(line.s.phase), (int)strcspn(line.s.reason, ";"), line.s.reason);
     return WEFT_OK;
 }
 

@@ -1,4 +1,4 @@
-/* advise_test: the line of advice: the largest gain is told, with both times and the options; below 2 % nothing is; a slow rank, and
+/* advise_text_test: the line of advice: the largest gain is told, with both times and the options; below 2 % nothing is; a slow rank, and
  * too little memory, have sentences of their own.
  */
 #include "apps/advise_text.c" /* the programs' own; it is in no library */

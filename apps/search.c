@@ -172,22 +172,28 @@ static weft_status nothing_fits(const weft_found *found, const weft_search_optio
                      (double)options->memory / 1e9, (double)found->smallest.bytes / 1e9, choice);
 }
 
-static weft_status find(const app_search *search, const weft_search_options *options,
-                        weft_found *found, weft_error *error)
+static weft_status tell(const app_search *search, const app_search_result *result,
+                        weft_error *error)
 {
-    weft_turn turns[WEFT_MAX_TURNS];
-    int n_turns = 0;
+    if (settings_flag(search->settings, "json")) return app_search_json(search, result, error);
+    app_search_print(search, result);
+    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");
+    return WEFT_OK;
+}
+
+static weft_status find(const app_search *search, app_search_result *result, weft_error *error)
+{
+    weft_found *found = &result->found;
+    const weft_search_options *options = result->options;
+    const int n = (int)settings_count(search->settings, "measure");
     WEFT_TRY(weft_search_best(search->build, search->context, options, found, error));
     if (options->progress) fputs("\r\033[K", stderr);
     if (found->n == 0) return nothing_fits(found, options, error);
+    if (n > 0) WEFT_TRY(app_search_measure(search, n, result, error));
     if (found->n > 1)
         WEFT_TRY(weft_search_turns(search->build, search->context, options, &found->best[0].choice,
-                                   &found->best[1].choice, turns, &n_turns, error));
-    if (settings_flag(search->settings, "json"))
-        return app_search_json(search, options, found, turns, n_turns, error);
-    app_search_print(search, options, found, turns, n_turns);
-    if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write to stdout");
-    return WEFT_OK;
+                                   &found->best[1].choice, result->turns, &result->n_turns, error));
+    return tell(search, result, error);
 }
 
 weft_status app_search_run(const app_search *search, weft_error *error)
@@ -211,10 +217,11 @@ weft_status app_search_run(const app_search *search, weft_error *error)
     WEFT_TRY(weft_machine_model_read(settings_text(s, "machine"), &machine, error));
     options.machine = machine;
     if (isatty(STDERR_FILENO)) options.progress = show;
-    weft_found *found = malloc(sizeof *found);
+    app_search_result *result = calloc(1, sizeof *result);
+    if (result) result->options = &options;
     weft_status status =
-        found ? find(search, &options, found, error) : weft_fail_memory(error, sizeof *found);
-    free(found);
+        result ? find(search, result, error) : weft_fail_memory(error, sizeof *result);
+    free(result);
     weft_machine_model_destroy(&machine);
     return status;
 }

@@ -29,6 +29,7 @@
 
 typedef struct app_search {
     const settings *settings; /* borrowed */
+    const weft_world *world;  /* borrowed */
     const char *command;      /* "gpt train" */
     weft_search_builder build;
     void *context;
@@ -55,18 +56,26 @@ settings *app_search_settings(const app_search *search, const weft_choice *choic
 /* app_search_run - search, and print what was found, or as JSON. Local: on the root alone. */
 weft_status app_search_run(const app_search *search, weft_error *error);
 
-/* search_print.c: what was found as text; search_json.c: as JSON. turns [n_turns]: of the second. */
-void app_search_print(const app_search *search, const weft_search_options *options,
-                      const weft_found *found, const weft_turn *turns, int n_turns);
-weft_status app_search_json(const app_search *search, const weft_search_options *options,
-                            const weft_found *found, const weft_turn *turns, int n_turns,
+/* What a search came to. */
+typedef struct app_search_result {
+    const weft_search_options *options;
+    weft_found found;
+    double measured
+        [WEFT_MAX_FOUND]; /* seconds of a step here, of each of the best; 0: it was not run */
+    int n_turns;
+    weft_turn turns[WEFT_MAX_TURNS]; /* of the second */
+} app_search_result;
+
+/* search_print.c: what was found as text; search_json.c: as JSON. Local. */
+void app_search_print(const app_search *search, const app_search_result *result);
+weft_status app_search_json(const app_search *search, const app_search_result *result,
                             weft_error *error);
-/* The command that trains by a choice. */
+/* app_search_command - the command that trains by a choice. Local. */
 void app_search_command(const app_search *search, const weft_choice *choice, char *text,
                         size_t room);
 
-/* search_measure.c: seconds of a step here, of each of the best [n]: the fastest of some; 0: it does not fit this machine. Local. */
-weft_status app_search_measure(const app_search *search, const weft_search_options *options,
-                               const weft_found *found, int n, double *seconds, weft_error *error);
+/* search_measure.c: the best `n` run here, some steps each, and put in the order of their fastest steps. Inputs are zeros. Local. */
+weft_status app_search_measure(const app_search *search, int n, app_search_result *result,
+                               weft_error *error);
 
 #endif

@@ -22,46 +22,51 @@ static json_t *phases_of(const weft_prediction *p)
     return all;
 }
 
-static json_t *choice_json(const app_search *search, const weft_found_choice *c)
+static json_t *choice_json(const app_search *search, const weft_found_choice *c, double measured)
 {
     const weft_prediction *p = &c->prediction;
     char command[4096];
     app_search_command(search, &c->choice, command, sizeof command);
     return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:s}", "mesh", c->choice.mesh,
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:s}", "mesh", c->choice.mesh,
         "layout", c->choice.layout, "zero", c->choice.zero, "options", knobs_of(&c->choice),
-        "seconds", app_json_number(p->seconds), "bytes", (json_int_t)c->bytes, "floor_seconds",
-        app_json_number(c->floor_seconds), "work_seconds", app_json_number(p->work_seconds),
-        "exchange_seconds", app_json_number(p->exchange_seconds), "exposed_seconds",
-        app_json_number(p->exposed_seconds), "phases", phases_of(p), "command", command);
+        "seconds", app_json_number(p->seconds), "measured_seconds",
+        measured > 0 ? app_json_number(measured) : json_null(), "bytes", (json_int_t)c->bytes,
+        "floor_seconds", app_json_number(c->floor_seconds), "work_seconds",
+        app_json_number(p->work_seconds), "exchange_seconds", app_json_number(p->exchange_seconds),
+        "exposed_seconds", app_json_number(p->exposed_seconds), "phases", phases_of(p), "command",
+        command);
 }
 
-static json_t *best_of(const app_search *search, const weft_found *found)
+static json_t *best_of(const app_search *search, const app_search_result *result)
 {
     json_t *all = json_array();
-    for (int i = 0; i < found->n; i++)
-        json_array_append_new(all, choice_json(search, &found->best[i]));
+    for (int i = 0; i < result->found.n; i++)
+        json_array_append_new(all,
+                              choice_json(search, &result->found.best[i], result->measured[i]));
     return all;
 }
 
-static json_t *turns_of(const weft_turn *turns, int n_turns)
+static json_t *turns_of(const app_search_result *result)
 {
+    const weft_turn *turns = result->turns;
     json_t *all = json_array();
-    for (int i = 0; i < n_turns; i++)
+    for (int i = 0; i < result->n_turns; i++)
         json_array_append_new(
             all, json_pack("{s:s, s:o}", "what", turns[i].what, "factor",
                            turns[i].factor > 0 ? app_json_number(turns[i].factor) : json_null()));
     return all;
 }
 
-weft_status app_search_json(const app_search *search, const weft_search_options *options,
-                            const weft_found *found, const weft_turn *turns, int n_turns,
+weft_status app_search_json(const app_search *search, const app_search_result *result,
                             weft_error *error)
 {
+    const weft_search_options *options = result->options;
+    const weft_found *found = &result->found;
     const weft_left_out *out = &found->left_out;
     json_t *all = json_pack(
         "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:s}, s:b, s:b, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "ranks", options->ranks, "machine", weft_machine_model_name(options->machine), "memory",
         (json_int_t)options->memory, "roles", found->n_roles, "choices",
         (json_int_t)found->n_choices, "planned", (json_int_t)found->n_planned, "estimated",
@@ -70,7 +75,9 @@ weft_status app_search_json(const app_search *search, const weft_search_options 
         (json_int_t)out->unlooked, "refused", (json_int_t)out->illegal, "sentence", out->sentence,
         "is_exact", (int)found->is_exact, "out_of_time", (int)found->out_of_time, "least_seconds",
         app_json_number(found->least_seconds), "seconds", app_json_number(found->seconds), "best",
-        best_of(search, found), "turns", turns_of(turns, n_turns));
+        best_of(search, result), "beyond",
+        found->beyond.bytes > 0 ? choice_json(search, &found->beyond, 0) : json_null(), "turns",
+        turns_of(result));
     const bool is_written =
         all && json_dumpf(all, stdout, JSON_INDENT(1)) == 0 && puts("") >= 0 && fflush(stdout) == 0;
     json_decref(all);

@@ -41,15 +41,22 @@ static void print_counts(const weft_search_options *options, const weft_found *f
                found->out_of_time ? ". Time was over: another run may find another" : "");
 }
 
-static void print_table(const weft_found *found)
+static void print_table(const app_search_result *result)
 {
-    printf("\n%4s %10s %9s %9s  choice\n", "", "a step", "GiB", "exposed");
+    const weft_found *found = &result->found;
+    const bool is_measured = result->measured[0] > 0;
+    printf("\n%4s %10s%s %9s %9s  choice\n", "", "predicted", is_measured ? "   measured" : "",
+           "GiB", "exposed");
     for (int i = 0; i < found->n; i++) {
         const weft_found_choice *c = &found->best[i];
         char text[WEFT_TIME_TEXT], choice[900];
         (void)weft_choice_print(&c->choice, choice, sizeof choice);
-        printf("%4d %10s %9.2f %7.1f %%  %s\n", i + 1, weft_time_text(c->prediction.seconds, text),
-               (double)c->bytes / GIB, part(c->prediction.exposed_seconds, c->prediction.seconds),
+        printf("%4d %10s", i + 1, weft_time_text(c->prediction.seconds, text));
+        if (is_measured)
+            printf(" %10s",
+                   result->measured[i] > 0 ? weft_time_text(result->measured[i], text) : "");
+        printf(" %9.2f %7.1f %%  %s\n", (double)c->bytes / GIB,
+               part(c->prediction.exposed_seconds, c->prediction.seconds),
                *choice ? choice : "(one rank)");
     }
 }
@@ -100,16 +107,26 @@ static void print_turns(const weft_machine_model *machine, const weft_turn *turn
                weft_machine_model_name(machine));
 }
 
-void app_search_print(const app_search *search, const weft_search_options *options,
-                      const weft_found *found, const weft_turn *turns, int n_turns)
+static void print_beyond(const weft_found_choice *beyond)
 {
+    char text[WEFT_TIME_TEXT], choice[900];
+    (void)weft_choice_print(&beyond->choice, choice, sizeof choice);
+    printf("with %.2f GiB a rank another one is quicker, %s: %s\n", (double)beyond->bytes / GIB,
+           weft_time_text(beyond->prediction.seconds, text), choice);
+}
+
+void app_search_print(const app_search *search, const app_search_result *result)
+{
+    const weft_found *found = &result->found;
     char command[4096];
-    print_counts(options, found);
-    print_table(found);
+    print_counts(result->options, found);
+    print_table(result);
     const int ties = n_ties(found);
-    if (ties > 1) printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, 100 * TIE);
+    if (ties > 1 && result->measured[0] == 0)
+        printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, 100 * TIE);
     if (found->n > 1) print_why(found);
-    if (found->n > 1) print_turns(options->machine, turns, n_turns);
+    if (found->beyond.bytes > 0) print_beyond(&found->beyond);
+    if (found->n > 1) print_turns(result->options->machine, result->turns, result->n_turns);
     app_search_command(search, &found->best[0].choice, command, sizeof command);
     printf("\n%s\n", command);
 }

@@ -128,7 +128,7 @@ static weft_status build_choice(void *context, const weft_choice *choice, weft_b
                                 weft_error *error)
 {
     const looking *l = context;
-    app_training other = {.own = l->training->own, .world = l->training->world};
+    app_training other = {.own = l->training->own};
     weft_value loss, update;
     other.settings = app_search_settings(&l->search, choice, error);
     if (!other.settings) return error->status;
@@ -205,10 +205,11 @@ static weft_status learn(app_training *training, const app_training_parts *parts
 }
 
 static weft_status search(app_training *training, const app_training_parts *parts,
-                          weft_error *error)
+                          const weft_world *world, weft_error *error)
 {
     looking l;
     look_around(training, parts, &l);
+    l.search.world = world;
     WEFT_TRY(begin(training, parts, error));
     if (weft_world_is_root()) (void)!app_search_run(&l.search, error);
     return weft_world_agree(error);
@@ -221,7 +222,7 @@ static weft_status work(app_training *training, const app_training_parts *parts,
     const bool is_plan = is_search || app_only_plans(training->settings);
     WEFT_TRY(
         app_open(training->settings, is_plan, &world, &training->mesh, &training->layout, error));
-    if (is_search) return search(training, parts, error);
+    if (is_search) return search(training, parts, &world, error);
     return is_plan ? plan(training, parts, &world, error) : learn(training, parts, error);
 }
 

@@ -287,7 +287,7 @@ static int look_for(const settings *s)
     weft_world world;
     if (app_join(&world, &error) == WEFT_OK && app_extend(s, &error) == WEFT_OK &&
         weft_world_is_root())
-        (void)!gpt_search(s, &error);
+        (void)!gpt_search(s, &world, &error);
     return app_leave(table.program, APP_STARTING, &error);
 }
 

@@ -1,6 +1,8 @@
 /* search: gpt search: how gpt is built for a choice, and what it may do in several ways. */
 #include "search.h"
 
+#include <string.h>
+
 /* One way of several that lead to the same: micro-batches through stages are parts of a batch too. */
 static weft_status check(const weft_choice *choice, weft_error *error)
 {
@@ -24,6 +26,8 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     if (status == WEFT_OK) status = gpt_setup_graph(&setup, error);
     if (status == WEFT_OK) {
         built->options = gpt_setup_options(&setup, search->settings);
+        const char *link = settings_text(search->settings, "link");
+        if (*link && strcmp(link, "measured") != 0) built->options.link = link;
         built->n_values = gpt_setup_values(&setup, built->values);
         const weft_error *first = weft_graph_error(setup.graph);
         if (first->status != WEFT_OK)
@@ -57,10 +61,11 @@ void gpt_search_open(const settings *s, app_search *search)
         true; /* it makes plans short, and steps no quicker */
 }
 
-weft_status gpt_search(const settings *s, weft_error *error)
+weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error)
 {
     app_search search;
     gpt_search_open(s, &search);
+    search.world = world;
     gpt_setup setup = {.settings = s};
     weft_status status = app_search_check(s, true, error);
     if (status == WEFT_OK) status = gpt_setup_check(&setup, error);

@@ -50,7 +50,7 @@ static const option_table table = {
     sizeof options / sizeof *options,
     "learn to write words backwards or in order by an encoder and a decoder",
     "letters mesh layout zero model layers width steps batch optimizer rate run "
-    "save-every beam config",
+    "save-every beam",
     "search"};
 
 /* Words to learn from, and others. */

@@ -1,8 +1,6 @@
 /* crew: pieces of work done by several threads. Which thread does a piece changes nothing that comes of it. */
 #include "searching.h"
 
-#include "sync.h"
-
 enum { MOST_THREADS = 64 };
 
 typedef struct crew {
@@ -34,14 +32,12 @@ void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *cont
         weft_thread_join(others[i]);
 }
 
-static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
-
 weft_status weft_search_call_builder(searching *s, const weft_choice *choice,
                                      weft_built_graph *built, weft_error *error)
 {
     *built = (weft_built_graph){0};
-    weft_lock_take(&building);
+    weft_lock_take(&s->building);
     const weft_status status = s->build(s->context, choice, built, error);
-    weft_lock_give(&building);
+    weft_lock_give(&s->building);
     return status;
 }

@@ -119,7 +119,7 @@ static double kernel_seconds(const searching *s, weft_search_work *work, double 
     return seconds;
 }
 
-double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
+double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
                                  const weft_search_setting *setting)
 {
     const weft_search_profile *profile = &s->profiles[setting->profile];
@@ -127,11 +127,11 @@ double weft_search_floor_seconds(const searching *s, const weft_search_placement
     for (int w = 0; w < profile->n_works; w++) {
         weft_search_work *work = &profile->works[w];
         double ranks = 1;
-        for (int a = 0; a < placement->n; a++) {
-            const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        for (int a = 0; a < outline->n; a++) {
+            const weft_search_role *role = &s->roles.list[outline->axes[a].role];
             const bool is_stored =
                 work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
-            if (work->dims & role->reach || is_stored) ranks *= placement->axes[a].size;
+            if (work->dims & role->reach || is_stored) ranks *= outline->axes[a].size;
         }
         seconds += work->is_kernel ? kernel_seconds(s, work, ranks) : work->seconds / ranks;
     }
@@ -149,7 +149,7 @@ static bool is_sharded(const searching *s, const weft_search_setting *setting,
     return is_kept_so && home->dims != 0 && weft_search_splits_storage(s, role);
 }
 
-double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,
+double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting)
 {
     const weft_search_profile *profile = &s->profiles[setting->profile];
@@ -157,10 +157,10 @@ double weft_search_floor_bytes(const searching *s, const weft_search_placement *
     for (int h = 0; h < profile->n_homes; h++) {
         const weft_search_home *home = &profile->homes[h];
         double ranks = 1;
-        for (int a = 0; a < placement->n; a++) {
-            const weft_search_role *role = &s->roles.list[placement->axes[a].role];
+        for (int a = 0; a < outline->n; a++) {
+            const weft_search_role *role = &s->roles.list[outline->axes[a].role];
             if (home->dims & role->set || home->is_placed || is_sharded(s, setting, home, role))
-                ranks *= placement->axes[a].size;
+                ranks *= outline->axes[a].size;
         }
         bytes += home->bytes / ranks;
     }

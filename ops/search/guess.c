@@ -1,8 +1,8 @@
 /* guess: seconds that a choice may exchange, for the order in which choices are planned.
  *
  * Each kernel is looked at by itself, axis by axis, as the compiler decides: cut along one of its dims, or whole. Names say where its
- * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. What readers share, and what
- * goes on beside work, is left out: a guess orders choices, and the plan is what counts.
+ * operands are, and where its results go. So each cut has bytes to exchange, of links of a known speed. Conversions that readers share are counted for each, and work beside
+ * them is left out. So a guess orders choices, and no more.
  */
 #include "searching.h"
 
@@ -24,21 +24,21 @@ static int split_by(const weft_search_role *role, uint64_t dims)
 
 typedef struct guess {
     const searching *s;
-    const weft_search_placement *placement;
+    const weft_search_outline *outline;
     const weft_search_setting *setting;
 } guess;
 
 static const weft_search_role *role_at(const guess *g, int axis)
 {
-    return &g->s->roles.list[g->placement->axes[axis].role];
+    return &g->s->roles.list[g->outline->axes[axis].role];
 }
 
 /* Of a tensor, were the axis whole. */
 static double bytes_beside(const guess *g, const weft_search_term *term, int axis)
 {
     double bytes = term->bytes;
-    for (int a = 0; a < g->placement->n; a++)
-        if (a != axis && term->dims & role_at(g, a)->set) bytes /= g->placement->axes[a].size;
+    for (int a = 0; a < g->outline->n; a++)
+        if (a != axis && term->dims & role_at(g, a)->set) bytes /= g->outline->axes[a].size;
     return bytes;
 }
 
@@ -61,7 +61,7 @@ static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
 /* What a kernel exchanges over an axis if it is cut along `dim`, or done whole. */
 static double cut_bytes(const guess *g, const weft_search_work *work, int axis, int dim)
 {
-    const double n = g->placement->axes[axis].size;
+    const double n = g->outline->axes[axis].size;
     const weft_search_role *role = role_at(g, axis);
     double all = 0;
     for (int t = 0; t < work->n_terms; t++) {
@@ -84,7 +84,7 @@ static double cut_bytes(const guess *g, const weft_search_work *work, int axis, 
 
 static double axis_seconds(const guess *g, const weft_search_work *work, int axis, double alone)
 {
-    const weft_search_axis *a = &g->placement->axes[axis];
+    const weft_search_axis *a = &g->outline->axes[axis];
     const weft_level *level = &g->s->options->machine->levels[a->level];
     const double whole = cut_bytes(g, work, axis, WHOLE) / level->bytes_per_second;
     double best = whole + alone * (1 - 1.0 / a->size) / SHOWN;
@@ -100,20 +100,20 @@ static double axis_seconds(const guess *g, const weft_search_work *work, int axi
 static double alone_seconds(const guess *g, const weft_search_work *work, int axis)
 {
     double ranks = 1;
-    for (int a = 0; a < g->placement->n; a++)
-        if (a != axis && work->dims & role_at(g, a)->reach) ranks *= g->placement->axes[a].size;
+    for (int a = 0; a < g->outline->n; a++)
+        if (a != axis && work->dims & role_at(g, a)->reach) ranks *= g->outline->axes[a].size;
     return work->kernel.flops / g->s->rates.flops[work->kernel.dtype] / ranks;
 }
 
-double weft_search_guess_exchanges(const searching *s, const weft_search_placement *placement,
+double weft_search_guess_exchanges(const searching *s, const weft_search_outline *outline,
                                    const weft_search_setting *setting)
 {
-    const guess g = {s, placement, setting};
+    const guess g = {s, outline, setting};
     const weft_search_profile *profile = &s->profiles[setting->profile];
     double seconds = 0;
     for (int w = 0; w < profile->n_works; w++) {
         const weft_search_work *work = &profile->works[w];
-        for (int a = 0; work->is_kernel && a < placement->n; a++)
+        for (int a = 0; work->is_kernel && a < outline->n; a++)
             seconds += work->times * axis_seconds(&g, work, a, alone_seconds(&g, work, a));
     }
     return SHOWN * fmax(seconds, 0);

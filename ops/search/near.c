@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int64_t size_of_role(const weft_search_placement *p, int role)
+static int64_t size_of_role(const weft_search_outline *p, int role)
 {
     for (int a = 0; a < p->n; a++)
         if (p->axes[a].role == role) return p->axes[a].size;
@@ -25,7 +25,7 @@ static bool is_moved(int64_t x, int64_t y)
 }
 
 /* How many roles have another size; -1: one of them by more than a step. */
-static int n_moved(const weft_search_placement *a, const weft_search_placement *b)
+static int n_moved(const weft_search_outline *a, const weft_search_outline *b)
 {
     int n = 0;
     for (int i = 0; i < a->n; i++) {
@@ -49,8 +49,8 @@ static int n_other_knobs(const weft_search_setting *x, const weft_search_setting
     return n;
 }
 
-bool weft_search_are_near(const weft_search_placement *a, const weft_search_setting *x,
-                          const weft_search_placement *b, const weft_search_setting *y)
+bool weft_search_are_near(const weft_search_outline *a, const weft_search_setting *x,
+                          const weft_search_outline *b, const weft_search_setting *y)
 {
     const int settings = x == y ? 0 : n_other_knobs(x, y);
     if (settings > 1) return false;

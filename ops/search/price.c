@@ -1,7 +1,8 @@
 /* price: a choice planned and predicted, on a mesh without ranks.
  *
- * All of it: its plan for the machine, and the memory of every kind of rank. Of a program whose layers are alike an estimate
- * besides: plans of few layers and of some more, by usual prices, since seconds and bytes are a + b layers.
+ * All of it: its plan for the machine, and the memory of every kind of rank. Where layers are
+ * alike there is an estimate besides. It comes from plans of few layers and of some more, by usual prices, since seconds and bytes
+ * are a + b layers.
  */
 #include "searching.h"
 
@@ -125,7 +126,10 @@ weft_status weft_search_plan(weft_search_builder build, void *context,
     WEFT_GIVEN(built, error);
     WEFT_GIVEN(prediction, error);
     WEFT_GIVEN(options->machine, error);
-    searching s = {.build = build, .context = context, .options = options};
+    searching s = {.build = build,
+                   .context = context,
+                   .options = options,
+                   .building = PTHREAD_MUTEX_INITIALIZER};
     const weft_predict_options how = {.host_ranks = options->host_ranks};
     weft_status status = plan(&s, choice, true, &p, error);
     if (status == WEFT_OK)

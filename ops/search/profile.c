@@ -1,8 +1,8 @@
 /* profile: what a setting asks of one rank that does all: seconds of work by the dims along which it can be cut, and bytes that are
  * kept between runs by their dims.
  *
- * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Of a program whose layers are alike, off the
- * plans of few layers and of some more: each amount is a + b layers.
+ * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Where
+ * layers are alike, plans of few layers and of some more are enough: each amount is a + b layers.
  */
 #include "searching.h"
 
@@ -321,7 +321,7 @@ static void compare(searching *s)
 
 static void begin_one(searching *s, alone *a, const weft_search_setting *setting)
 {
-    static const weft_search_placement nowhere;
+    static const weft_search_outline nowhere;
     weft_search_choice_of(s, &nowhere, setting, &a->choice);
     a->layers[0] = weft_search_few_layers(s->options, &a->choice);
     a->layers[1] = a->layers[0] + a->layers[0] / 2;

@@ -1,21 +1,22 @@
 /* searching.h (private): what the files of a search share.
  *
- * The space of choices is placements times settings. A *placement* gives each axis of a mesh a role and a size. A *setting* is a
+ * The space of choices is outlines times settings. A *outline* gives each axis of a mesh a role and a size. A *setting* is a
  * stage of sharded storage and a value of each knob. A *profile* says what a setting asks of one rank that does all: work by the
- * dims along which it can be cut, and what is kept between runs. Floors follow from placement and profile alone.
+ * dims along which it can be cut, and what is kept between runs. Floors follow from outline and profile alone.
  */
 #ifndef WEFT_SEARCH_SEARCHING_H
 #define WEFT_SEARCH_SEARCHING_H
 
 #include "machine.h"
 #include "program.h"
+#include "sync.h"
 #include "weft/research/search.h"
 
 enum {
     WEFT_SEARCH_DIMS = 64, /* names, a bit each */
     WEFT_ROLE_DIMS = 8,
     WEFT_SEARCH_ROLES = 24,
-    WEFT_SEARCH_AXES = 3, /* of placements that are found; one that is given may have more */
+    WEFT_SEARCH_AXES = 3, /* of outlines that are found; one that is given may have more */
     WEFT_SETTINGS = 4096
 };
 
@@ -134,10 +135,10 @@ typedef struct weft_search_axis {
     int32_t size;
 } weft_search_axis;
 
-typedef struct weft_search_placement { /* the last axis is innermost */
+typedef struct weft_search_outline { /* the last axis is innermost */
     int n;
     weft_search_axis axes[WEFT_MAX_AXES];
-} weft_search_placement;
+} weft_search_outline;
 
 /* What the machine does best of one rank's work. */
 typedef struct weft_search_rates {
@@ -160,25 +161,28 @@ typedef struct searching {
     bool varies_mesh, varies_layout, varies_zero, varies_knob[WEFT_MAX_KNOBS];
     weft_search_dims dims;
     weft_search_roles roles;
-    int n_profiles, n_settings, n_placements;
+    int n_profiles, n_settings, n_outlines;
     weft_search_profile *profiles;
     weft_search_setting *settings;
-    weft_search_placement *placements;
+    weft_search_outline *outlines;
     weft_search_rates rates;
     char refusal[480]; /* the builder's first */
     int64_t n_refused;
     int threads;
+    pthread_mutex_t building; /* held while the builder is called */
 } searching;
 
-/* Settings with a profile for each set of values of knobs; roles; placements. Ended early by an error. */
+/* Settings with a profile for each set of values of knobs; roles; outlines. Ended early by an error. */
 weft_status weft_search_space_find(searching *s);
 /* profile.c: of n sets of values of knobs */
 weft_status weft_search_profiles_make(searching *s, const weft_search_setting *settings, int n);
-/* The setting's profile has all dims of the placement's roles; stages of storage have an axis to shard over. */
-bool weft_search_go_together(const searching *s, const weft_search_placement *placement,
+/* ---- as_choice.c -------------------------------------------------------------------------------- */
+
+/* The setting's profile has all dims of the outline's roles; stages of storage have an axis to shard over. */
+bool weft_search_go_together(const searching *s, const weft_search_outline *outline,
                              const weft_search_setting *setting);
-/* A placement and a setting, as texts and values. */
-void weft_search_choice_of(const searching *s, const weft_search_placement *placement,
+/* A outline and a setting, as texts and values. */
+void weft_search_choice_of(const searching *s, const weft_search_outline *outline,
                            const weft_search_setting *setting, weft_choice *choice);
 /* How many layers an estimate is from: the smaller number; the other is half as many more. 0: all are planned. */
 int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice);
@@ -186,10 +190,10 @@ int64_t weft_search_few_layers(const weft_search_options *options, const weft_ch
 /* ---- floor.c ------------------------------------------------------------------------------------ */
 
 /* Seconds that no plan can beat; bytes that none can do without. */
-double weft_search_floor_seconds(const searching *s, const weft_search_placement *placement,
+double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
                                  const weft_search_setting *setting);
 bool weft_search_splits_storage(const searching *s, const weft_search_role *role);
-double weft_search_floor_bytes(const searching *s, const weft_search_placement *placement,
+double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting);
 double weft_search_act_seconds(const weft_search_rates *rates, const char *op);
 void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
@@ -200,7 +204,7 @@ int weft_search_host_ranks(const weft_search_options *options);
 
 /* Seconds that exchanges may add to a choice's floor, if each kernel is cut in the cheapest way that names allow. No promise: it says
  * what to plan first. */
-double weft_search_guess_exchanges(const searching *s, const weft_search_placement *placement,
+double weft_search_guess_exchanges(const searching *s, const weft_search_outline *outline,
                                    const weft_search_setting *setting);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
@@ -217,6 +221,11 @@ typedef struct weft_search_price {
 void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
                               weft_search_price *price);
 
+/* ---- hunt.c ------------------------------------------------------------------------------------- */
+
+/* Plans choices of the space, from the lowest guess on, and tells what it found. */
+weft_status weft_search_hunt(searching *s, double begun, weft_found *found);
+
 /* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
 
 typedef void (*weft_search_piece)(void *context, int piece);
@@ -230,7 +239,7 @@ weft_status weft_search_call_builder(searching *s, const weft_choice *choice,
 
 /* Whether one step leads from one choice to the other: a factor moved between two roles, another order of axes, another value of
  * a knob, or another stage. */
-bool weft_search_are_near(const weft_search_placement *a, const weft_search_setting *x,
-                          const weft_search_placement *b, const weft_search_setting *y);
+bool weft_search_are_near(const weft_search_outline *a, const weft_search_setting *x,
+                          const weft_search_outline *b, const weft_search_setting *y);
 
 #endif

@@ -1,10 +1,10 @@
-/* space: all choices there are: settings times placements. */
+/* space: all choices there are: settings times outlines. */
 #include "searching.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLACEMENTS = 400000, MOST_PAIRS = 2 };
+enum { MOST_OUTLINES = 400000, MOST_PAIRS = 2 };
 
 /* ---- settings --------------------------------------------------------------------------------------- */
 
@@ -54,9 +54,9 @@ static weft_status find_settings(searching *s)
     return weft_fail(s->error, WEFT_USAGE, "%s", s->refusal);
 }
 
-/* ---- placements ------------------------------------------------------------------------------------- */
+/* ---- outlines ------------------------------------------------------------------------------------- */
 
-static void find_levels(const searching *s, weft_search_placement *p)
+static void find_levels(const searching *s, weft_search_outline *p)
 {
     int stride = 1;
     for (int a = p->n; a-- > 0; stride *= p->axes[a].size)
@@ -71,9 +71,9 @@ static int by_role(const void *a, const void *b)
 }
 
 /* Two orders whose axes meet at the same levels are one to the machine. */
-static bool is_alike(const weft_search_placement *a, const weft_search_placement *b)
+static bool is_alike(const weft_search_outline *a, const weft_search_outline *b)
 {
-    weft_search_placement x = *a, y = *b;
+    weft_search_outline x = *a, y = *b;
     if (a->n != b->n) return false;
     qsort(x.axes, (size_t)x.n, sizeof *x.axes, by_role);
     qsort(y.axes, (size_t)y.n, sizeof *y.axes, by_role);
@@ -86,16 +86,16 @@ static bool is_alike(const weft_search_placement *a, const weft_search_placement
 
 typedef struct finding {
     searching *s;
-    weft_search_placement given; /* what was asked for; n -1: nothing */
-    int first;                   /* of those with the same roles and sizes */
+    weft_search_outline given; /* what was asked for; n -1: nothing */
+    int first;                 /* of those with the same roles and sizes */
     int room;
     weft_status status;
 } finding;
 
 /* Where only the layout varies sizes are as given; where only the mesh does, roles are. */
-static bool is_varied_so(const finding *f, const weft_search_placement *p)
+static bool is_varied_so(const finding *f, const weft_search_outline *p)
 {
-    const weft_search_placement *given = &f->given;
+    const weft_search_outline *given = &f->given;
     if (given->n < 0) return true;
     for (int a = 0; a < p->n && !f->s->varies_mesh; a++)
         if (p->n != given->n || p->axes[a].size != given->axes[a].size) return false;
@@ -108,27 +108,27 @@ static bool is_varied_so(const finding *f, const weft_search_placement *p)
     return true;
 }
 
-static void keep(finding *f, weft_search_placement p)
+static void keep(finding *f, weft_search_outline p)
 {
     searching *s = f->s;
     find_levels(s, &p);
     if (!is_varied_so(f, &p)) return;
     if (f->given.n >= 0 && is_alike(&f->given, &p)) return; /* it is the first */
-    for (int i = f->first; i < s->n_placements; i++)
-        if (is_alike(&s->placements[i], &p)) return;
-    if (s->n_placements == f->room) {
+    for (int i = f->first; i < s->n_outlines; i++)
+        if (is_alike(&s->outlines[i], &p)) return;
+    if (s->n_outlines == f->room) {
         const int room = 2 * f->room;
-        weft_search_placement *more = weft_arena_take(s->arena, (size_t)room * sizeof *more);
+        weft_search_outline *more = weft_arena_take(s->arena, (size_t)room * sizeof *more);
         if (!more) f->status = weft_fail_memory(s->error, (size_t)room * sizeof *more);
         if (!more) return;
-        memcpy(more, s->placements, (size_t)s->n_placements * sizeof *more);
-        s->placements = more;
+        memcpy(more, s->outlines, (size_t)s->n_outlines * sizeof *more);
+        s->outlines = more;
         f->room = room;
     }
-    if (s->n_placements < MOST_PLACEMENTS) s->placements[s->n_placements++] = p;
+    if (s->n_outlines < MOST_OUTLINES) s->outlines[s->n_outlines++] = p;
 }
 
-static void permute(finding *f, weft_search_placement *p, int at)
+static void permute(finding *f, weft_search_outline *p, int at)
 {
     if (at == p->n) keep(f, *p);
     for (int i = at; i < p->n; i++) {
@@ -142,7 +142,7 @@ static void permute(finding *f, weft_search_placement *p, int at)
 }
 
 /* With three axes of which all are pairs there would be more choices than anybody can look at. */
-static int n_pairs(const weft_search_roles *roles, const weft_search_placement *p)
+static int n_pairs(const weft_search_roles *roles, const weft_search_outline *p)
 {
     int n = 0;
     for (int a = 0; a < p->n; a++)
@@ -151,12 +151,12 @@ static int n_pairs(const weft_search_roles *roles, const weft_search_placement *
 }
 
 /* Roles in ascending order, each with a divisor of the ranks that are left. */
-static void assign(finding *f, weft_search_placement *p, int role, int left)
+static void assign(finding *f, weft_search_outline *p, int role, int left)
 {
     const weft_search_roles *roles = &f->s->roles;
     if (left == 1) {
         if (n_pairs(roles, p) > MOST_PAIRS) return;
-        f->first = f->s->n_placements;
+        f->first = f->s->n_outlines;
         permute(f, p, 0);
         return;
     }
@@ -230,9 +230,9 @@ static int role_of(const searching *s, const char *hint)
 
 /* Axes of one rank, and those that nothing is split over, are left out. */
 static void place_given(const searching *s, const weft_mesh *mesh, const weft_layout *layout,
-                        weft_search_placement *given)
+                        weft_search_outline *given)
 {
-    *given = (weft_search_placement){.n = mesh ? 0 : -1};
+    *given = (weft_search_outline){.n = mesh ? 0 : -1};
     for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
         char dims[300] = "";
         (void)hint_of(layout, weft_mesh_axis_name(mesh, a), dims, sizeof dims);
@@ -243,7 +243,7 @@ static void place_given(const searching *s, const weft_mesh *mesh, const weft_la
     find_levels(s, given);
 }
 
-static int ranks_of(const weft_search_placement *p)
+static int ranks_of(const weft_search_outline *p)
 {
     int ranks = 1;
     for (int a = 0; a < p->n; a++)
@@ -251,7 +251,7 @@ static int ranks_of(const weft_search_placement *p)
     return ranks;
 }
 
-static weft_status begin_placements(finding *f)
+static weft_status begin_outlines(finding *f)
 {
     searching *s = f->s;
     char hints[2048];
@@ -267,17 +267,17 @@ static weft_status begin_placements(finding *f)
     return status;
 }
 
-static weft_status find_placements(searching *s)
+static weft_status find_outlines(searching *s)
 {
     finding f = {.s = s, .room = 1024};
-    weft_search_placement p = {0};
-    WEFT_TRY(begin_placements(&f));
-    s->placements = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->placements);
-    if (!s->placements) return weft_fail_memory(s->error, sizeof *s->placements);
+    weft_search_outline p = {0};
+    WEFT_TRY(begin_outlines(&f));
+    s->outlines = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->outlines);
+    if (!s->outlines) return weft_fail_memory(s->error, sizeof *s->outlines);
     if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks)
-        s->placements[s->n_placements++] = f.given;
+        s->outlines[s->n_outlines++] = f.given;
     if (s->varies_mesh || s->varies_layout) assign(&f, &p, 0, s->options->ranks);
-    if (f.status != WEFT_OK || s->n_placements > 0) return f.status;
+    if (f.status != WEFT_OK || s->n_outlines > 0) return f.status;
     return weft_fail(
         s->error, WEFT_USAGE,
         "%d ranks: no mesh of at most %d axes gives each of them something to do: dims "
@@ -289,70 +289,5 @@ static weft_status find_placements(searching *s)
 weft_status weft_search_space_find(searching *s)
 {
     WEFT_TRY(find_settings(s));
-    return find_placements(s);
-}
-
-/* ---- one choice ------------------------------------------------------------------------------------- */
-
-bool weft_search_go_together(const searching *s, const weft_search_placement *placement,
-                             const weft_search_setting *setting)
-{
-    const weft_search_profile *profile = &s->profiles[setting->profile];
-    const char *store = s->options->store_dim;
-    const int dim = store ? weft_search_dim_find(&s->dims, store, strlen(store)) : -1;
-    bool is_split = false, has_more = profile->more == 0;
-    for (int a = 0; a < placement->n; a++) {
-        const weft_search_role *role = &s->roles.list[placement->axes[a].role];
-        int64_t most = 0;
-        if (role->set & ~profile->dims) return false;
-        for (int d = 0; d < role->n; d++)
-            if (profile->size[role->dims[d]] > most) most = profile->size[role->dims[d]];
-        if (placement->axes[a].size > most) return false;
-        is_split |= dim >= 0 && role->set >> dim & 1;
-        has_more |= (role->set & profile->more) != 0;
-    }
-    return has_more && (setting->zero == 0 || is_split);
-}
-
-/* The second axis of a name has a number behind it. */
-static void name_axis(const searching *s, const weft_search_placement *placement, int axis,
-                      char text[WEFT_MAX_NAME + 1])
-{
-    const char *name = s->roles.list[placement->axes[axis].role].axis;
-    int same = 1;
-    for (int a = 0; a < axis; a++)
-        same += strcmp(s->roles.list[placement->axes[a].role].axis, name) == 0;
-    if (same == 1)
-        snprintf(text, WEFT_MAX_NAME + 1, "%s", name);
-    else
-        snprintf(text, WEFT_MAX_NAME + 1, "%.55s%d", name, same);
-}
-
-void weft_search_choice_of(const searching *s, const weft_search_placement *placement,
-                           const weft_search_setting *setting, weft_choice *choice)
-{
-    size_t mesh = 0, layout = 0;
-    *choice = (weft_choice){
-        .zero = setting->zero, .n_knobs = s->options->n_knobs, .knobs = s->options->knobs};
-    for (int k = 0; k < choice->n_knobs; k++)
-        choice->values[k] = s->options->knobs[k].values[setting->knob[k]];
-    for (int a = 0; a < placement->n; a++) {
-        const weft_search_role *role = &s->roles.list[placement->axes[a].role];
-        char axis[WEFT_MAX_NAME + 1];
-        name_axis(s, placement, a, axis);
-        mesh += (size_t)snprintf(choice->mesh + mesh, sizeof choice->mesh - mesh, "%s%s:%d",
-                                 a > 0 ? "," : "", axis, placement->axes[a].size);
-        for (int d = 0; d < role->n && layout < sizeof choice->layout; d++)
-            layout +=
-                (size_t)snprintf(choice->layout + layout, sizeof choice->layout - layout, "%s%s:%s",
-                                 layout > 0 ? "," : "", s->dims.names[role->dims[d]], axis);
-    }
-}
-
-int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice)
-{
-    const char *knob = options->layers_knob;
-    const int64_t unit = knob ? weft_choice_value(choice, knob, 1) : 1;
-    const int64_t few = 2 * (unit > 0 ? unit : 1), more = few + few / 2;
-    return options->layers >= 2 * more ? few : 0;
+    return find_outlines(s);
 }

@@ -16,6 +16,7 @@ BIN, SCHEMAS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 SMALL = "--layers 1 --width 8 --heads 2 --seq 8 --batch 4 --quiet"
 MESH = "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model"
 TRAIN = "gpt train " + SMALL
+WIDE = "--width 64 --seq 16 --batch 8"
 PLAN = "gpt train --dry-run --json --width 16 --seq 8 --batch 8 "
 
 # schema, what is run, what is read: "" the output, else a file; LINES: one JSON a line. None: it only prepares.
@@ -39,6 +40,8 @@ ROWS = [
     ("plan", "word2vec --dry-run --json --machine laptop --words 50 --mesh data:2 --layout batch:data --data "
      + os.path.abspath(__file__), ""),
     ("plan", "seq2seq --dry-run --json --machine a100x8 --mesh data:4 --layout batch:data", ""),
+    ("search", "gpt search --json --ranks 2 --machine laptop --layers 1 --plans 20 --measure 1 --memory 1.1MB " + WIDE, ""),
+    ("search", "seq2seq search --json --ranks 2 --machine laptop --within 30s --plans 4", ""),
     ("info", "weft info --json", ""),
     ("info", "weft info --json --links --mesh data:2,model:3", ""),
     ("doctor", "weft doctor --json", ""),

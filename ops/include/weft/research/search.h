@@ -8,15 +8,15 @@
  *
  * A *choice* is a mesh, a layout, a stage of sharded storage, and a value of each *knob*: what the program may do in several ways
  * without other results, as parts of a batch or blocks that are computed again. The space of choices follows from the
- * program: an axis has a *role*, an ordered list of dims, of which it splits the first that a tensor has. Dims that no tensor has
- * together share an axis without competing; the largest such sets are roles, and one behind another.
+ * program. An axis has a *role*: an ordered list of dims. It splits the first of them that a tensor has. Dims that no tensor
+ * has together share an axis without competing. The largest such sets are roles, and so is one behind another.
  *
  * Each choice has a *floor*: seconds that no plan of it can beat, and bytes that none can do without. Both follow from the plan on one
- * rank. Choices are planned and predicted from the lowest floor on, and near the best ones first. When no floor is left below
+ * rank. Choices are planned and predicted from the lowest guess on, and near the best ones first. When no floor is left below
  * the best, the best is exact. Else the lowest floor that is left says how much better another one could be at most.
  *
- * All functions are Local: nothing runs, and no ranks are needed. What is found is a pure function of program, machine and options,
- * unless the time ends the search.
+ * All functions are Local: nothing runs, and no ranks are needed. The result is a pure function of
+ * program, machine and options, unless the time ends the search.
  */
 #ifndef WEFT_RESEARCH_SEARCH_H
 #define WEFT_RESEARCH_SEARCH_H
@@ -29,7 +29,7 @@ WEFT_BEGIN
 
 enum { WEFT_MAX_KNOBS = 12, WEFT_MAX_KNOB_VALUES = 16 };
 
-/* What a program may do in several ways. */
+/* An option that makes a program do the same in another way. */
 typedef struct weft_knob {
     const char *name; /* as its command line has it: "accumulate" */
     bool is_flag;     /* 0 or 1: --recompute, --no-recompute */
@@ -45,7 +45,7 @@ typedef struct weft_choice {
     int n_knobs;
     const weft_knob *knobs; /* [n_knobs] borrowed */
     int64_t values[WEFT_MAX_KNOBS];
-    /* of a program whose layers are alike: how many to build; 0: all. Its seconds and bytes are a + b layers */
+    /* how many layers to build, where they are alike; 0: all. Seconds and bytes are then a + b layers */
     int64_t layers;
 } weft_choice;
 
@@ -95,7 +95,8 @@ typedef struct weft_search_options {
     int n_knobs;            /* at most WEFT_MAX_KNOBS */
     const weft_knob *knobs; /* [n_knobs] borrowed as long as what was found */
     const char *store_dim;  /* over whose axes storage is sharded: "batch"; NULL: no stages */
-    int64_t layers;         /* alike, of which the builder makes as many as asked; 0: it does not */
+    int64_t
+        layers; /* of the program, all alike: the builder makes as many as asked; 0: it makes all */
     const char *layers_knob; /* its value divides the number of layers: "stages"; NULL: none does */
     const char *hints;       /* roles besides: "hidden+heads+vocab experts+batch"; NULL: none */
     const char *mesh,
@@ -124,11 +125,12 @@ typedef struct weft_left_out {
 } weft_left_out;
 
 typedef struct weft_found {
-    int n;                                  /* 0: nothing fits into memory */
-    weft_found_choice best[WEFT_MAX_FOUND]; /* [n] those that fit, the quickest first */
-    int64_t n_choices;                      /* that there are */
-    int64_t n_planned, n_misfits;           /* planned; of these: too large for memory */
-    int64_t n_estimated;                    /* planned with few layers besides */
+    int n; /* 0: nothing fits into memory */
+    weft_found_choice
+        best[WEFT_MAX_FOUND];     /* [n] those that fit, the quickest first; of equal plans one */
+    int64_t n_choices;            /* that there are */
+    int64_t n_planned, n_misfits; /* planned; of these: too large for memory */
+    int64_t n_estimated;          /* planned with few layers besides */
     weft_left_out left_out;
     double
         least_seconds; /* nothing can be below: the lowest floor of all that was not planned, or the best */
@@ -136,6 +138,8 @@ typedef struct weft_found {
     bool out_of_time;
     /* of all that was planned: the one that needs least memory; mesh "": none was */
     weft_found_choice smallest;
+    /* of those that do not fit, the quickest one that is quicker than the best, perhaps by an estimate; bytes 0: none is */
+    weft_found_choice beyond;
     int n_roles;
     double seconds; /* that the search took */
 } weft_found;

@@ -1,0 +1,67 @@
+/* as_choice: an outline and a setting put into words: mesh, layout, and values of knobs. */
+#include "searching.h"
+
+#include <string.h>
+
+bool weft_search_go_together(const searching *s, const weft_search_outline *outline,
+                             const weft_search_setting *setting)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    const char *store = s->options->store_dim;
+    const int dim = store ? weft_search_dim_find(&s->dims, store, strlen(store)) : -1;
+    bool is_split = false, has_more = profile->more == 0;
+    for (int a = 0; a < outline->n; a++) {
+        const weft_search_role *role = &s->roles.list[outline->axes[a].role];
+        int64_t most = 0;
+        if (role->set & ~profile->dims) return false;
+        for (int d = 0; d < role->n; d++)
+            if (profile->size[role->dims[d]] > most) most = profile->size[role->dims[d]];
+        if (outline->axes[a].size > most) return false;
+        is_split |= dim >= 0 && role->set >> dim & 1;
+        has_more |= (role->set & profile->more) != 0;
+    }
+    return has_more && (setting->zero == 0 || is_split);
+}
+
+/* The second axis of a name has a number behind it. */
+static void name_axis(const searching *s, const weft_search_outline *outline, int axis,
+                      char text[WEFT_MAX_NAME + 1])
+{
+    const char *name = s->roles.list[outline->axes[axis].role].axis;
+    int same = 1;
+    for (int a = 0; a < axis; a++)
+        same += strcmp(s->roles.list[outline->axes[a].role].axis, name) == 0;
+    if (same == 1)
+        snprintf(text, WEFT_MAX_NAME + 1, "%s", name);
+    else
+        snprintf(text, WEFT_MAX_NAME + 1, "%.55s%d", name, same);
+}
+
+void weft_search_choice_of(const searching *s, const weft_search_outline *outline,
+                           const weft_search_setting *setting, weft_choice *choice)
+{
+    size_t mesh = 0, layout = 0;
+    *choice = (weft_choice){
+        .zero = setting->zero, .n_knobs = s->options->n_knobs, .knobs = s->options->knobs};
+    for (int k = 0; k < choice->n_knobs; k++)
+        choice->values[k] = s->options->knobs[k].values[setting->knob[k]];
+    for (int a = 0; a < outline->n; a++) {
+        const weft_search_role *role = &s->roles.list[outline->axes[a].role];
+        char axis[WEFT_MAX_NAME + 1];
+        name_axis(s, outline, a, axis);
+        mesh += (size_t)snprintf(choice->mesh + mesh, sizeof choice->mesh - mesh, "%s%s:%d",
+                                 a > 0 ? "," : "", axis, outline->axes[a].size);
+        for (int d = 0; d < role->n && layout < sizeof choice->layout; d++)
+            layout +=
+                (size_t)snprintf(choice->layout + layout, sizeof choice->layout - layout, "%s%s:%s",
+                                 layout > 0 ? "," : "", s->dims.names[role->dims[d]], axis);
+    }
+}
+
+int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice)
+{
+    const char *knob = options->layers_knob;
+    const int64_t unit = knob ? weft_choice_value(choice, knob, 1) : 1;
+    const int64_t few = 2 * (unit > 0 ? unit : 1), more = few + few / 2;
+    return options->layers >= 2 * more ? few : 0;
+}

@@ -1,0 +1,426 @@
+/* hunt: the quickest choices, planned from the lowest guess on, and near the best (weft/research/search.h).
+ *
+ * Rounds: in each, some choices are planned at once. They are those one step from the best so far, and those of the lowest guesses.
+ * A round depends on the rounds before
+ * alone, and not on which thread was quicker. So all but a search that its time
+ * ends finds the same every time.
+ */
+#include "searching.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND = 16, AT_ONCE = 4, USUAL_WIDTH = 8, EACH = 4 /* of a round near one of the best */ };
+
+/* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
+static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
+
+typedef enum fate { UNSEEN, MISFIT_FLOOR, PLANNED } fate;
+
+typedef struct candidate {
+    int outline, setting;
+    float floor, guess;
+    uint8_t fate;
+} candidate;
+
+/* What was planned, in the order of planning. */
+typedef struct looked {
+    uint32_t candidate;
+    bool is_whole, is_expanded, fits;
+    weft_search_price price;
+} looked;
+
+typedef struct hunt {
+    searching *s;
+    const weft_search_options *options;
+    weft_found *found;
+    uint32_t n;
+    candidate *all; /* [n] by guess */
+    uint32_t next;  /* those below are planned, or out */
+    int n_looked, room;
+    looked *looks;
+    uint32_t round[2 * ROUND];
+    int n_round;
+    double begun, best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
+} hunt;
+
+static double now(void)
+{
+    return weft_sync_seconds();
+}
+
+/* Whether that part of the time is over. */
+static bool is_over(const hunt *h, double part)
+{
+    return h->options->seconds > 0 && now() - h->begun >= part * h->options->seconds;
+}
+
+/* ---- candidates --------------------------------------------------------------------------------------- */
+
+static int by_guess(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->guess != y->guess) return x->guess < y->guess ? -1 : 1;
+    if (x->outline != y->outline) return x->outline - y->outline;
+    return x->setting - y->setting;
+}
+
+static bool fits_floor(const hunt *h, const weft_search_outline *p, const weft_search_setting *x)
+{
+    return h->options->memory <= 0 ||
+           weft_search_floor_bytes(h->s, p, x) <= (double)h->options->memory;
+}
+
+/* Profiles of the same dims exchange about the same, and stages 1 and 2 do. */
+static double exchanges_of(const searching *s, const weft_search_outline *outline,
+                           const weft_search_setting *setting, double *known)
+{
+    static const int kinds[] = {0, 1, 1, 2};
+    weft_search_setting like = *setting;
+    like.profile = s->profiles[setting->profile].like;
+    double *seconds = &known[3 * like.profile + kinds[setting->zero]];
+    if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, outline, &like);
+    return *seconds;
+}
+
+static void add_candidate(hunt *h, int p, int x, double *known)
+{
+    searching *s = h->s;
+    const weft_search_outline *outline = &s->outlines[p];
+    const weft_search_setting *setting = &s->settings[x];
+    if (!weft_search_go_together(s, outline, setting)) return;
+    h->found->n_choices++;
+    if (!fits_floor(h, outline, setting)) {
+        h->found->left_out.memory++;
+        return;
+    }
+    const double floor = weft_search_floor_seconds(s, outline, setting);
+    const double guess = floor + exchanges_of(s, outline, setting, known);
+    h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
+}
+
+static weft_status list_candidates(hunt *h)
+{
+    searching *s = h->s;
+    const size_t most = (size_t)s->n_outlines * (size_t)s->n_settings;
+    h->all = malloc((most + 1) * sizeof *h->all);
+    double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
+    if (!h->all || !known) return weft_fail_memory(s->error, most * sizeof *h->all);
+    for (int p = 0; p < s->n_outlines; p++) {
+        for (int i = 0; i < 3 * s->n_profiles; i++)
+            known[i] = -1;
+        for (int x = 0; x < s->n_settings; x++)
+            add_candidate(h, p, x, known);
+    }
+    qsort(h->all, h->n, sizeof *h->all, by_guess);
+    return WEFT_OK;
+}
+
+/* ---- one round ---------------------------------------------------------------------------------------- */
+
+/* Until something was planned whole, an estimate counts with what it may be wrong by. */
+static bool is_below(const hunt *h, uint32_t c)
+{
+    const double best = isfinite(h->best) ? h->best : h->estimate * (1 + ESTIMATE_ERROR);
+    return h->options->is_whole || (double)h->all[c].floor < best;
+}
+
+static bool is_room(const hunt *h)
+{
+    const int64_t planned = h->n_looked + h->n_round;
+    return h->n_round < ROUND && (h->options->most <= 0 || planned < h->options->most);
+}
+
+static void plan_next(hunt *h, uint32_t c)
+{
+    h->all[c].fate = PLANNED;
+    h->round[h->n_round++] = c;
+}
+
+static const weft_search_outline *outline_of(const hunt *h, uint32_t c)
+{
+    return &h->s->outlines[h->all[c].outline];
+}
+
+static const weft_search_setting *setting_of(const hunt *h, uint32_t c)
+{
+    return &h->s->settings[h->all[c].setting];
+}
+
+static bool are_near(const hunt *h, uint32_t a, uint32_t b)
+{
+    return weft_search_are_near(outline_of(h, a), setting_of(h, a), outline_of(h, b),
+                                setting_of(h, b));
+}
+
+/* Up to EACH of those near a looked one, from the lowest guess on. */
+static void plan_near(hunt *h, looked *from)
+{
+    int n = 0;
+    uint32_t c = h->next;
+    for (; c < h->n && is_room(h) && n < EACH; c++) {
+        if (h->all[c].fate != UNSEEN || !are_near(h, from->candidate, c)) continue;
+        if (!is_below(h, c)) continue;
+        plan_next(h, c);
+        n++;
+    }
+    from->is_expanded = n < EACH && is_room(h);
+}
+
+/* What was given, and all ranks in one role, by the usual settings. */
+static bool is_seed(const hunt *h, uint32_t c)
+{
+    const weft_search_setting *setting = setting_of(h, c);
+    for (int k = 0; k < WEFT_MAX_KNOBS; k++)
+        if (setting->knob[k] != 0) return false;
+    return setting->zero == h->options->zero &&
+           (h->all[c].outline == 0 || outline_of(h, c)->n <= 1);
+}
+
+/* It comes first, so that nothing slower is ever told. */
+static bool is_data_parallel(const hunt *h, uint32_t c)
+{
+    const weft_search_outline *outline = outline_of(h, c);
+    const weft_search_role *role = &h->s->roles.list[outline->axes[0].role];
+    return outline->n == 1 && role->n == 1 && weft_search_splits_storage(h->s, role);
+}
+
+static bool is_room_for_seeds(const hunt *h)
+{
+    return h->n_round < 2 * ROUND && (h->options->most <= 0 || h->n_round < h->options->most);
+}
+
+static void choose_round(hunt *h, looked **best, int n_best)
+{
+    h->n_round = 0;
+    for (uint32_t c = 0; c < h->n && h->n_looked == 0; c++)
+        if (is_seed(h, c) && is_data_parallel(h, c)) plan_next(h, c);
+    for (uint32_t c = 0; c < h->n && h->n_looked == 0 && is_room_for_seeds(h); c++)
+        if (is_seed(h, c) && h->all[c].fate == UNSEEN) plan_next(h, c);
+    for (int i = 0; i < n_best && is_room(h); i++)
+        if (!best[i]->is_expanded) plan_near(h, best[i]);
+    while (h->next < h->n && h->all[h->next].fate != UNSEEN)
+        h->next++;
+    for (uint32_t c = h->next; c < h->n && is_room(h); c++)
+        if (h->all[c].fate == UNSEEN && is_below(h, c)) plan_next(h, c);
+}
+
+typedef struct work {
+    hunt *h;
+    looked *first;
+    bool is_whole;
+    looked *const *list; /* NULL: from first on */
+} work;
+
+static void do_piece(void *context, int piece)
+{
+    const work *w = context;
+    looked *l = w->list ? w->list[piece] : &w->first[piece];
+    weft_choice choice;
+    weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate), setting_of(w->h, l->candidate),
+                          &choice);
+    weft_search_price_choice(w->h->s, &choice, w->is_whole, &l->price);
+}
+
+/* Refused by the builder or the compiler for what it asks: it is no choice. All else ends the search. */
+static weft_status judge(hunt *h, looked *l)
+{
+    const weft_search_price *price = &l->price;
+    l->fits =
+        price->status == WEFT_OK && (h->options->memory <= 0 || price->bytes <= h->options->memory);
+    l->is_whole = price->status == WEFT_OK && !price->is_estimate;
+    if (price->status == WEFT_OK) {
+        double *best = l->is_whole ? &h->best : &h->estimate;
+        if (l->fits) *best = fmin(*best, price->prediction.seconds);
+        return WEFT_OK;
+    }
+    if (price->status != WEFT_USAGE)
+        return weft_fail(h->s->error, price->status, "%s", price->error.message);
+    h->found->left_out.illegal++;
+    if (h->s->n_refused++ == 0)
+        snprintf(h->s->refusal, sizeof h->s->refusal, "%s", price->error.message);
+    return WEFT_OK;
+}
+
+static weft_status make_room(hunt *h)
+{
+    if (h->n_looked + 2 * ROUND <= h->room) return WEFT_OK;
+    const int room = h->room > 0 ? 2 * h->room : 8 * ROUND;
+    looked *more = realloc(h->looks, (size_t)room * sizeof *more);
+    if (!more) return weft_fail_memory(h->s->error, (size_t)room * sizeof *more);
+    h->looks = more;
+    h->room = room;
+    return WEFT_OK;
+}
+
+static weft_status do_round(hunt *h)
+{
+    WEFT_TRY(make_room(h));
+    looked *first = h->looks + h->n_looked;
+    for (int i = 0; i < h->n_round; i++)
+        first[i] = (looked){.candidate = h->round[i]};
+    work w = {.h = h, .first = first};
+    weft_search_crew_do(h->s->threads, h->n_round, do_piece, &w);
+    h->n_looked += h->n_round;
+    for (int i = 0; i < h->n_round; i++)
+        WEFT_TRY(judge(h, &first[i]));
+    return WEFT_OK;
+}
+
+/* ---- the best ------------------------------------------------------------------------------------------- */
+
+/* Those that fit first, by seconds. */
+static int by_seconds(const void *a, const void *b)
+{
+    const looked *x = *(looked *const *)a, *y = *(looked *const *)b;
+    const double s = x->price.prediction.seconds, t = y->price.prediction.seconds;
+    if (x->fits != y->fits) return x->fits ? -1 : 1;
+    if (s != t) return s < t ? -1 : 1;
+    if (x->price.bytes != y->price.bytes) return x->price.bytes < y->price.bytes ? -1 : 1;
+    return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+/* All that were planned, in order; returns how many: refused ones are left out. */
+static int sort_looks(const hunt *h, looked **sorted)
+{
+    int n = 0;
+    for (int i = 0; i < h->n_looked; i++)
+        if (h->looks[i].price.status == WEFT_OK) sorted[n++] = &h->looks[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_seconds);
+    return n;
+}
+
+/* Estimates among the first become plans, the quickest first, until the first ten are plans all, or the time is over. */
+static weft_status plan_whole(hunt *h, looked **sorted, int n)
+{
+    for (int round = 0; round == 0 || !is_over(h, 1); round++) {
+        looked *list[WEFT_MAX_FOUND];
+        int n_list = 0;
+        for (int i = 0; i < n && i < WEFT_MAX_FOUND && n_list < AT_ONCE; i++)
+            if (!sorted[i]->is_whole && sorted[i]->fits) list[n_list++] = sorted[i];
+        if (n_list == 0) return WEFT_OK;
+        work w = {.h = h, .list = list, .is_whole = true};
+        weft_search_crew_do(h->s->threads, n_list, do_piece, &w);
+        for (int i = 0; i < n_list; i++)
+            WEFT_TRY(judge(h, list[i]));
+        n = sort_looks(h, sorted);
+    }
+    return WEFT_OK;
+}
+
+static weft_status hunt_all(hunt *h)
+{
+    const int width = h->options->width > 0 ? h->options->width : USUAL_WIDTH;
+    weft_status status = WEFT_OK;
+    looked **sorted = NULL;
+    do {
+        looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
+        if (!more) status = weft_fail_memory(h->s->error, sizeof *sorted);
+        if (!more) break;
+        sorted = more;
+        int n = sort_looks(h, sorted);
+        choose_round(h, sorted, n < width ? n : width);
+        if (h->n_round == 0) break;
+        status = do_round(h);
+        if (h->options->progress)
+            h->options->progress(h->options->progress_context, h->n_looked, h->n, h->best);
+        h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : 1);
+    } while (status == WEFT_OK && !h->found->out_of_time);
+    looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
+    if (more) sorted = more;
+    if (!more && status == WEFT_OK) status = weft_fail_memory(h->s->error, sizeof *sorted);
+    if (status == WEFT_OK) status = plan_whole(h, sorted, sort_looks(h, sorted));
+    free(sorted);
+    return status;
+}
+
+/* ---- what was found ---------------------------------------------------------------------------------- */
+
+static void tell(const hunt *h, const looked *l, weft_found_choice *to)
+{
+    const candidate *c = &h->all[l->candidate];
+    weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
+                          &to->choice);
+    to->floor_seconds = c->floor;
+    to->floor_bytes = (int64_t)weft_search_floor_bytes(h->s, outline_of(h, l->candidate),
+                                                       setting_of(h, l->candidate));
+    to->bytes = l->price.bytes;
+    to->prediction = l->price.prediction;
+}
+
+/* The same plan by another name: stages of storage that come to one, say. It stands behind the one that was told. */
+static bool is_told(const weft_found *found, const looked *l)
+{
+    const weft_found_choice *last = &found->best[found->n - 1];
+    return found->n > 0 && last->prediction.seconds == l->price.prediction.seconds &&
+           last->prediction.work_seconds == l->price.prediction.work_seconds &&
+           last->bytes == l->price.bytes;
+}
+
+/* Of all that was not planned whole the lowest floor. */
+static void find_least(hunt *h)
+{
+    weft_found *found = h->found;
+    double least = INFINITY;
+    for (int i = 0; i < h->n_looked; i++) {
+        const looked *l = &h->looks[i];
+        if (l->price.status == WEFT_OK && !l->is_whole)
+            least = fmin(least, (double)h->all[l->candidate].floor);
+    }
+    for (uint32_t c = 0; c < h->n; c++) {
+        if (h->all[c].fate != UNSEEN) continue;
+        const double floor = h->all[c].floor;
+        if (floor >= h->best)
+            found->left_out.floors++;
+        else
+            found->left_out.unlooked++;
+        least = fmin(least, floor);
+    }
+    found->least_seconds = fmin(least, h->best);
+    found->is_exact = found->n > 0 && least >= h->best;
+}
+
+static weft_status report(hunt *h)
+{
+    weft_found *found = h->found;
+    looked **sorted = malloc((size_t)(h->n_looked + 1) * sizeof *sorted);
+    if (!sorted) return weft_fail_memory(h->s->error, sizeof *sorted);
+    const int n = sort_looks(h, sorted);
+    const looked *smallest = NULL, *beyond = NULL;
+    for (int i = 0; i < n; i++) {
+        const looked *l = sorted[i];
+        found->n_estimated += !l->is_whole;
+        found->n_planned++;
+        found->n_misfits += !l->fits;
+        if (!smallest || l->price.bytes < smallest->price.bytes) smallest = l;
+        if (l->fits && l->is_whole && found->n < WEFT_MAX_FOUND && !is_told(found, l))
+            tell(h, l, &found->best[found->n++]);
+    }
+    for (int i = n; i-- > 0;)
+        if (!sorted[i]->fits && sorted[i]->price.prediction.seconds < h->best) beyond = sorted[i];
+    if (beyond) tell(h, beyond, &found->beyond);
+    if (smallest) tell(h, smallest, &found->smallest);
+    free(sorted);
+    find_least(h);
+    found->n_roles = h->s->roles.n;
+    snprintf(found->left_out.sentence, sizeof found->left_out.sentence, "%s", h->s->refusal);
+    found->seconds = now() - h->begun;
+    return WEFT_OK;
+}
+
+weft_status weft_search_hunt(searching *s, double begun, weft_found *found)
+{
+    hunt h = {.s = s,
+              .options = s->options,
+              .found = found,
+              .begun = begun,
+              .best = INFINITY,
+              .estimate = INFINITY};
+    weft_status status = list_candidates(&h);
+    if (status == WEFT_OK) status = hunt_all(&h);
+    if (status == WEFT_OK) status = report(&h);
+    free(h.all);
+    free(h.looks);
+    return status;
+}

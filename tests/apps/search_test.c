@@ -1,0 +1,127 @@
+/* search_test: the command that a search prints makes the plan whose seconds and bytes the search told; what does not go together gets a
+ * sentence. No time is looked at.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/command.h"
+#include "apps/text_folder.h"
+#include "test.h"
+
+#define GPT     WEFT_TEST_BIN "/gpt search --layers 1 --width 32 --heads 2 --seq 16 --batch 8 "
+#define SEQ2SEQ WEFT_TEST_BIN "/seq2seq search "
+
+static command_result result;
+
+static const command_result *run_line(const char *line)
+{
+    char full[8192];
+    snprintf(full, sizeof full, "cd %s; { %s; } 2>&1", folder, line);
+    result = command_run_all(full);
+    return &result;
+}
+
+static void check_refused(const char *line, const char *sentence)
+{
+    const command_result *r = run_line(line);
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, sentence);
+}
+
+/* The text behind the first `name` behind `from`; "" where there is none. */
+static const char *behind(const char *from, const char *name)
+{
+    const char *at = from ? strstr(from, name) : NULL;
+    return at ? at + strlen(name) : "";
+}
+
+static double number(const char *from, const char *name)
+{
+    return strtod(behind(from, name), NULL);
+}
+
+static void check_command(const char *search)
+{
+    char line[4096];
+    const command_result *r = run_line(search);
+    CHECK_EQ_INT(r->status, 0);
+    const char *best = behind(r->text, "\"best\"");
+    const double seconds = number(best, "\"seconds\":"), bytes = number(best, "\"bytes\":");
+    const char *command = behind(best, "\"command\": \"");
+    const int letters = (int)strcspn(command, "\"");
+    CHECK(letters > 10 && seconds > 0 && bytes > 0);
+    /* of the whole and not of its parts: two blanks in front */
+    snprintf(line, sizeof line,
+             WEFT_TEST_BIN "/%.*s --dry-run --json | grep -E '^  .(seconds|peak)'", letters,
+             command);
+    r = run_line(line);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(number(r->text, "\"seconds\":") == seconds);
+    CHECK(number(r->text, "\"peak\":") == bytes);
+}
+
+static void test_the_command_makes_the_plan_that_was_told(void)
+{
+    check_command(GPT "--json --ranks 4 --machine laptop --plans 12");
+    check_command(GPT "--json --ranks 8 --machine h100x8 --plans 12 --recompute --vary mesh,zero "
+                      "--mesh data:4,model:2 --layout batch:data,hidden:model,heads:model");
+    check_command(SEQ2SEQ "--json --ranks 2 --machine laptop --plans 4");
+}
+
+static void test_the_text_has_all_parts(void)
+{
+    const command_result *r = run_line(GPT "--ranks 2 --machine laptop --plans 12 --measure 2");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "2 ranks on laptop: ");
+    CHECK_TEXT(r->text, "planned ");
+    CHECK_TEXT(r->text, "measured");
+    CHECK_TEXT(r->text, "why, beside the second");
+    CHECK_TEXT(r->text, "\ngpt train --layers 1 --width 32 --heads 2 --seq 16 --batch 8 "
+                        "--machine laptop --mesh ");
+}
+
+static void test_a_search_finds_the_same_again(void)
+{
+    static char first[1 << 16];
+    const char *line = GPT "--ranks 4 --machine h100x8 --plans 20";
+    snprintf(first, sizeof first, "%s", run_line(line)->text);
+    CHECK(strcmp(run_line(line)->text, first) == 0);
+}
+
+static void test_bad_input_is_told(void)
+{
+    check_refused(GPT "--machine laptop", "give --ranks");
+    check_refused(GPT "--ranks 4", "search wants a machine");
+    check_refused(GPT "--ranks 4 --machine laptob", "laptop");
+    check_refused(GPT "--ranks 4 --machine laptop --vary recompte", "did you mean recompute?");
+    check_refused(GPT "--ranks 4 --machine laptop --memory 80XB", "as 80GB");
+    check_refused(GPT "--ranks 4 --machine laptop --memory 1kB", "no choice fits into --memory");
+    check_refused(GPT "--ranks 263 --machine laptop", "263 ranks: no mesh");
+    check_refused(GPT "--ranks 4 --machine laptop --dry-run", "leave --dry-run away");
+    check_refused(GPT "--ranks 4 --machine laptop --within 1", "within");
+    check_refused(WEFT_TEST_BIN "/gpt train --ranks 4", "--ranks is about a search");
+    check_refused(WEFT_TEST_BIN "/seq2seq --vary mesh", "--vary is about a search");
+    check_refused(WEFT_TEST_BIN "/gpt serch", "did you mean search?");
+}
+
+static void test_one_rank_and_prime_ranks(void)
+{
+    CHECK_EQ_INT(run_line(GPT "--ranks 1 --machine laptop")->status, 0);
+    const command_result *r = run_line(GPT "--ranks 7 --machine laptop --plans 6");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, ":7");
+}
+
+int main(void)
+{
+    if (CHECK(text_folder_open("/dev/shm", "search") || text_folder_open("/tmp", "search"))) {
+        RUN(test_the_command_makes_the_plan_that_was_told);
+        RUN(test_the_text_has_all_parts);
+        RUN(test_a_search_finds_the_same_again);
+        RUN(test_bad_input_is_told);
+        RUN(test_one_rank_and_prime_ranks);
+        text_folder_close();
+    }
+    return weft_test_report();
+}

@@ -76,6 +76,11 @@ weft_status app_predict_check(const settings *s, weft_error *error)
     return check_machine(s, error);
 }
 
+bool app_predict_slow(const settings *s, weft_predict_options *options)
+{
+    return read_slow(settings_text(s, "slow"), options);
+}
+
 static weft_predict_options options_of(const settings *s, const app_pipe *pipe)
 {
     weft_predict_options options = {0};

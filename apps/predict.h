@@ -25,6 +25,9 @@ weft_status app_predict_check(const settings *s, weft_error *error);
 weft_status app_machine(const settings *s, const weft_mesh *mesh, weft_machine_model **model,
                         weft_error *error);
 
+/* app_predict_slow - whether --slow names a rank: which, and by what, into options. Local. */
+bool app_predict_slow(const settings *s, weft_predict_options *options);
+
 /* Of a pipeline: the dim of its stages, how many these are, and the part of its time that each works on nothing. {0}: there is none. */
 typedef struct app_pipe {
     const char *dim;

@@ -344,6 +344,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     run->save_begun = app_seconds();
     WEFT_TRY(trace_before(run, run->first + 1, error));
     app_comparison_begin(&run->comparison);
+    app_spent_begin(&run->spent);
     return WEFT_OK;
 }
 
@@ -386,13 +387,23 @@ static bool is_old(const app_run *run)
            app_seconds() - run->save_begun >= after;
 }
 
+static weft_status save_meanwhile(app_run *run, weft_error *error)
+{
+    const weft_status status = save(run, error);
+    app_spent_lap(&run->spent, APP_ON_SAVES);
+    return status;
+}
+
 static weft_status after_step(app_run *run, int64_t step, weft_error *error)
 {
     run->step = step;
+    app_spent_lap(&run->spent, APP_ON_REST);
     WEFT_TRY(trace_before(run, step + 1, error));
-    WEFT_TRY(poll(run, error));
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
+    app_spent_lap(&run->spent, APP_ON_CHECKS);
+    WEFT_TRY(poll(run, error));
     if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
+    app_spent_lap(&run->spent, APP_ON_SAVES);
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */
     /* Ranks ask each other once a step, and again only where there is something to do. */
     const bool stops = stop_watch_step(&run->watch);
@@ -400,7 +411,8 @@ static weft_status after_step(app_run *run, int64_t step, weft_error *error)
     WEFT_TRY(weft_world_any(stops || is_old(run), &is_wanted, error));
     if (!is_wanted) return WEFT_OK;
     WEFT_TRY(weft_world_any(stops, &run->is_stopped, error));
-    if (!run->is_stopped) return save(run, error);
+    app_spent_lap(&run->spent, APP_ON_REST);
+    if (!run->is_stopped) return save_meanwhile(run, error);
     if (!*run->watch.why)
         snprintf(run->watch.why, sizeof run->watch.why, "another rank was asked to");
     return WEFT_OK; /* app_run_finish saves */
@@ -419,50 +431,6 @@ weft_status app_run_finish(app_run *run, weft_error *error)
     WEFT_TRY(app_tracing_end(&run->tracing, error));
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
-}
-
-/* What to know before the first step, from the root. */
-static void say_start(const app_run *run)
-{
-    const weft_mesh *mesh = weft_program_mesh(run->setup.program);
-    char text[1024];
-    if (!weft_mesh_is_root(mesh)) return;
-    weft_mesh_crowding(mesh, text, sizeof text);
-    if (*text) puts(text);
-    if (*run->lock.note) puts(run->lock.note);
-    if (*run->note) puts(run->note);
-    if (run->first > 0) printf("continues from step %lld\n", (long long)run->first);
-    app_run_saves(run, text, sizeof text);
-    puts(text);
-}
-
-weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
-                        weft_error *error)
-{
-    const bool is_root = weft_mesh_is_root(weft_program_mesh(setup->program));
-    char text[1024];
-    WEFT_TRY(app_run_open(run, setup, error));
-    run->is_running = true;
-    say_start(run);
-    for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
-        double number;
-        WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
-        WEFT_TRY(weft_run(setup->program, error));
-        WEFT_TRY(weft_read_scalar(setup->program, loss, &number, error));
-        if (is_root && (step % 100 == 0 || step == setup->last))
-            printf("step %5lld   loss %.6f\n", (long long)step, number);
-        if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
-        if (!isfinite(number))
-            return weft_fail(error, WEFT_NONFINITE,
-                             "the loss is %g at step %lld; try a smaller --rate, a longer --warmup "
-                             "or --clip 1",
-                             number, (long long)step);
-        WEFT_TRY(app_run_step(run, step, error));
-        if (is_root && app_comparison_tell(&run->comparison, text, sizeof text)) puts(text);
-    }
-    WEFT_TRY(app_run_finish(run, error));
-    if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
-    return WEFT_OK;
 }
 
 void app_run_settle(app_run *run, const weft_error *error)

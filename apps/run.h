@@ -16,6 +16,7 @@
 #include "lock.h"
 #include "options.h"
 #include "predict.h"
+#include "spent.h"
 #include "stop.h"
 #include "tracing.h"
 #include "weft/checkpoint.h"
@@ -88,6 +89,7 @@ typedef struct app_run {
     app_lock lock;     /* of the run directory; the root's */
     app_tracing tracing;
     app_comparison comparison; /* of --machine */
+    app_spent spent; /* app_run_step takes laps for what it does; the program for input and steps */
     bool is_running; /* the start is over: a failure from here on is not the command line's */
     bool is_stopped; /* early: watch.why */
     char note[1024]; /* what to tell at the start, a line each; "" for nothing */

@@ -1,6 +1,8 @@
 /* training: a whole training program, made of a table of options, a loss and data. */
 #include "training.h"
 
+#include "advise.h"
+
 #include <string.h>
 
 weft_dtype app_training_dtype(const app_training *training)
@@ -113,32 +115,7 @@ static weft_status compile(app_training *training, const app_training_parts *par
     return status;
 }
 
-/* The plan of a step, in place of all that would follow. All processes come to the same. */
-static weft_status plan(app_training *training, const app_training_parts *parts,
-                        const weft_world *world, weft_error *error)
-{
-    weft_value loss;
-    if (compile(training, parts, &loss, error) == WEFT_OK)
-        (void)!app_plan(training->settings, world, training->program[APP_LEARNS], &(app_pipe){0},
-                        error);
-    return weft_world_agree(error);
-}
-
-static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
-{
-    weft_value loss;
-    weft_program **program = &training->program[APP_LEARNS];
-    WEFT_TRY(compile(training, parts, &loss, error));
-    if (parts->open(training, error) == WEFT_OK)
-        (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
-    WEFT_TRY(weft_world_agree(error));
-    const app_run_setup setup = {training->settings, *program, training->data[APP_LEARNS],
-                                 settings_count(training->settings, "steps"), training->mark};
-    WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
-    return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
-}
-
-/* ---- searching -------------------------------------------------------------------------------------- */
+/* ---- other choices ---------------------------------------------------------------------------------- */
 
 typedef struct looking {
     const app_training *training;
@@ -170,18 +147,70 @@ static weft_status build_choice(void *context, const weft_choice *choice, weft_b
     return status;
 }
 
+/* `l` stays where it is. */
+static void look_around(const app_training *training, const app_training_parts *parts, looking *l)
+{
+    *l = (looking){.training = training, .parts = parts};
+    l->search = (app_search){.settings = training->settings,
+                             .command = parts->table->program,
+                             .build = build_choice,
+                             .context = l,
+                             .hints = parts->hints,
+                             .layers = settings_count(training->settings, "layers")};
+    app_search_knob(&l->search, "batch", false, NULL, 0, 0);
+}
+
+/* The one change that would help most, from the root; within: 0, or the seconds in which the other processes wait. */
+static weft_status advise(const app_training *training, const app_training_parts *parts,
+                          double within, weft_error *error)
+{
+    char text[1200];
+    looking l;
+    if (!weft_world_is_root()) return WEFT_OK;
+    look_around(training, parts, &l);
+    WEFT_TRY(
+        app_advise(&l.search, training->program[APP_LEARNS], within, text, sizeof text, error));
+    if (*text) printf("%s%s\n", within > 0 ? "" : "\n", text);
+    return WEFT_OK;
+}
+
+/* The plan of a step, in place of all that would follow. All processes come to the same. */
+static weft_status plan(app_training *training, const app_training_parts *parts,
+                        const weft_world *world, weft_error *error)
+{
+    weft_value loss;
+    const settings *s = training->settings;
+    weft_status status = compile(training, parts, &loss, error);
+    if (status == WEFT_OK)
+        status = app_plan(s, world, training->program[APP_LEARNS], &(app_pipe){0}, error);
+    if (status == WEFT_OK && settings_flag(s, "dry-run") && !settings_flag(s, "json"))
+        (void)!advise(training, parts, 0, error);
+    return weft_world_agree(error);
+}
+
+static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
+{
+    weft_value loss;
+    weft_error ignored = {.rank = -1};
+    weft_program **program = &training->program[APP_LEARNS];
+    WEFT_TRY(compile(training, parts, &loss, error));
+    if (parts->open(training, error) == WEFT_OK)
+        (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
+    WEFT_TRY(weft_world_agree(error));
+    const app_run_setup setup = {training->settings, *program, training->data[APP_LEARNS],
+                                 settings_count(training->settings, "steps"), training->mark};
+    WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
+    if (app_spent_is_long(&training->run.spent) && *settings_text(training->settings, "machine"))
+        (void)!advise(training, parts, APP_ADVICE_SECONDS, &ignored);
+    return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
+}
+
 static weft_status search(app_training *training, const app_training_parts *parts,
                           const weft_world *world, weft_error *error)
 {
-    looking l = {.training = training, .parts = parts};
-    l.search = (app_search){.settings = training->settings,
-                            .world = world,
-                            .command = parts->table->program,
-                            .build = build_choice,
-                            .context = &l,
-                            .hints = parts->hints,
-                            .layers = settings_count(training->settings, "layers")};
-    app_search_knob(&l.search, "batch", false, NULL, 0, 0);
+    looking l;
+    look_around(training, parts, &l);
+    l.search.world = world;
     WEFT_TRY(begin(training, parts, error));
     if (weft_world_is_root()) (void)!app_search_run(&l.search, error);
     return weft_world_agree(error);

@@ -40,27 +40,33 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     return status;
 }
 
-weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error)
+void gpt_search_open(const settings *s, app_search *search)
 {
     static const int64_t twos[] = {1, 2, 4, 8, 16, 32};
     enum { N_TWOS = sizeof twos / sizeof *twos };
-    app_search search = {.settings = s,
-                         .world = world,
-                         .command = "gpt train",
-                         .build = build,
-                         .hints = "data=batch model=hidden+heads+vocab seq=seq pipe=stage "
-                                  "experts=experts+batch",
-                         .layers = settings_count(s, "layers"),
-                         .layers_knob = "stages"};
-    search.context = &search;
-    app_search_knob(&search, "recompute", true, NULL, 0, 0);
-    app_search_knob(&search, "accumulate", false, twos, 4, settings_count(s, "batch"));
-    app_search_knob(&search, "stages", false, twos, 4, settings_count(s, "layers"));
-    app_search_knob(&search, "micro", false, twos, N_TWOS, settings_count(s, "batch"));
-    app_search_knob(&search, "scan-layers", true, NULL, 0, 0);
-    search.knobs[search.n_knobs - 1].is_asked =
+    *search = (app_search){.settings = s,
+                           .command = "gpt train",
+                           .build = build,
+                           .hints = "data=batch model=hidden+heads+vocab seq=seq pipe=stage "
+                                    "experts=experts+batch",
+                           .layers = settings_count(s, "layers"),
+                           .layers_knob = "stages"};
+    search->context = search;
+    app_search_knob(search, "recompute", true, NULL, 0, 0);
+    app_search_knob(search, "accumulate", false, twos, 4, settings_count(s, "batch"));
+    app_search_knob(search, "stages", false, twos, 4, settings_count(s, "layers"));
+    app_search_knob(search, "micro", false, twos, N_TWOS, settings_count(s, "batch"));
+    app_search_knob(search, "scan-layers", true, NULL, 0, 0);
+    search->knobs[search->n_knobs - 1].is_asked =
         true; /* it makes plans short, and steps no quicker */
-    app_search_knob(&search, "batch", false, NULL, 0, 0);
+    app_search_knob(search, "batch", false, NULL, 0, 0);
+}
+
+weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error)
+{
+    app_search search;
+    gpt_search_open(s, &search);
+    search.world = world;
     gpt_setup setup = {.settings = s};
     weft_status status = app_search_check(s, true, error);
     if (status == WEFT_OK) status = gpt_setup_check(&setup, error);

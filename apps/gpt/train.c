@@ -1,7 +1,9 @@
 /* train: the steps: next batch, run, read three numbers, report, and whatever a run that can be
  * continued does between steps. */
+#include "../advise.h"
 #include "held.h"
 #include "report.h"
+#include "search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +12,7 @@ static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
 {
     const double begun = app_seconds();
     WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
+    app_spent_lap(&setup->run.spent, APP_ON_INPUT);
     WEFT_TRY(weft_run(setup->program, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->loss, &step->loss, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->norm, &step->norm, error));
@@ -21,6 +24,7 @@ static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
             weft_read_scalar(setup->program, setup->model.facts.dropped, &step->dropped, error));
     }
     step->seconds = app_seconds() - begun;
+    app_spent_lap(&setup->run.spent, APP_ON_STEPS);
     return WEFT_OK;
 }
 
@@ -51,6 +55,7 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
         gpt_step step = {.step = i, .held_out = NAN};
         WEFT_TRY(one_step(setup, &step, error));
         if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
+        app_spent_lap(&setup->run.spent, APP_ON_LOOKS);
         WEFT_TRY(report_step(report, &step, error));
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
         if (stop_watch_news(&setup->run.watch, text, sizeof text)) gpt_report_say(report, text);
@@ -66,6 +71,23 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
     return app_run_finish(&setup->run, error);
 }
 
+/* What was lost beside the steps, and what another plan would spare. A run of a few seconds is not worth it. */
+static void say_advice(const gpt_setup *setup, gpt_report *report)
+{
+    char text[1200];
+    weft_error ignored = {.rank = -1};
+    app_search search;
+    if (!weft_mesh_is_root(setup->mesh)) return;
+    if (app_spent_tell(&setup->run.spent, text, sizeof text)) gpt_report_say(report, text);
+    if (!app_spent_is_long(&setup->run.spent) || !*settings_text(setup->settings, "machine"))
+        return;
+    gpt_search_open(setup->settings, &search);
+    if (app_advise(&search, setup->program, APP_ADVICE_SECONDS, text, sizeof text, &ignored) ==
+            WEFT_OK &&
+        *text)
+        gpt_report_say(report, text);
+}
+
 static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
     char text[1024];
@@ -74,6 +96,7 @@ static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
         app_run_settle(&setup->run, error);
     else if (app_run_ending(&setup->run, text, sizeof text))
         gpt_report_say(report, text);
+    if (error->status == WEFT_OK) say_advice(setup, report);
     return error->status;
 }
 

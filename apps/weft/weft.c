@@ -6,6 +6,7 @@
 #include "../links.h"
 #include "../options_pages.h"
 #include "ckpt/ckpt.h"
+#include "diff/diff.h"
 #include "doctor/doctor.h"
 #include "machine/machine.h"
 #include "postmortem.h"
@@ -242,7 +243,8 @@ static const command commands[] = {{&info_table, info},
                                    {&doctor_table, doctor_main},
                                    {&calibrate_table, calibrate_main},
                                    {&machine_table, machine_main},
-                                   {&trace_table, trace_main}};
+                                   {&trace_table, trace_main},
+                                   {&diff_table, diff_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -94,15 +94,19 @@ static void await(timeline *t, rank_clock *clock, const under_way *flight)
 /* Exchanges that have to be over before step `s`. */
 static void finish(timeline *t, rank_clock *clock, uint32_t s)
 {
-    uint32_t kept = 0;
+    uint32_t kept = 0, due = UINT32_MAX;
+    if (clock->due >= s) return;
     for (uint32_t f = 0; f < clock->n_flights; f++) {
         const under_way flight = clock->flights[f];
-        if (weft_step_end(&t->plan->steps[flight.step], flight.step) < s)
+        if (flight.until < s) {
             await(t, clock, &flight);
-        else
-            clock->flights[kept++] = flight;
+            continue;
+        }
+        clock->flights[kept++] = flight;
+        if (flight.until < due) due = flight.until;
     }
     clock->n_flights = kept;
+    clock->due = due;
 }
 
 /* ---- one step of all ------------------------------------------------------------------------------------- */
@@ -134,6 +138,7 @@ static double exchange_seconds(const timeline *t, int c, uint32_t axes, uint32_t
 static void exchange(timeline *t, uint32_t s)
 {
     const uint32_t axes = t->plan->steps[s].convert.axes, queue = t->plan->timings[s].queue;
+    const uint32_t until = weft_step_end(&t->plan->steps[s], s);
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
@@ -142,8 +147,10 @@ static void exchange(timeline *t, uint32_t s)
             weft_exchange_share(t->clock.model, level, t->plan->steps[s].convert.kind);
         if (c == 0) t->sums[s].queued += begin - clock->now;
         clock->flights[clock->n_flights++] =
-            (under_way){s, begin, begin + exchange_seconds(t, c, axes, s), cpu,
-                        t->clock.model->levels[level].late_seconds};
+            (under_way){s,     until,
+                        begin, begin + exchange_seconds(t, c, axes, s),
+                        cpu,   t->clock.model->levels[level].late_seconds};
+        if (until < clock->due) clock->due = until;
     }
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
@@ -307,6 +314,7 @@ static void reset(timeline *t)
         rank_clock *clock = &t->clocks[c];
         clock->now = 0;
         clock->n_flights = 0;
+        clock->due = UINT32_MAX;
         memset(clock->over, 0, t->plan->n_queues * sizeof *clock->over);
     }
 }

@@ -8,7 +8,7 @@
 
 /* An exchange that a rank has under way. */
 typedef struct under_way {
-    uint32_t step;
+    uint32_t step, until; /* it has to be over before the step after `until` */
     double begin, end, cpu;
     double late; /* weft_level.late_seconds */
 } under_way;
@@ -16,13 +16,13 @@ typedef struct under_way {
 /* One kind of rank. */
 typedef struct rank_clock {
     int rank;
-    double now;         /* when what it computes goes on */
-    double *over;       /* [n_queues] when the last exchange of each queue is over */
-    under_way *flights; /* [n_flights] in the order in which they began */
-    uint32_t n_flights;
-    double *seconds; /* [n_steps] of each step once, undisturbed */
-    double *usual;   /* [n_steps] the same without noise; NULL: nothing is drawn */
-    double *spread;  /* [n_steps] how much longer its mean is, as a part; NULL: the same */
+    double now;              /* when what it computes goes on */
+    double *over;            /* [n_queues] when the last exchange of each queue is over */
+    under_way *flights;      /* [n_flights] in the order in which they began */
+    uint32_t n_flights, due; /* due: the least `until` of these */
+    double *seconds;         /* [n_steps] of each step once, undisturbed */
+    double *usual;           /* [n_steps] the same without noise; NULL: nothing is drawn */
+    double *spread;          /* [n_steps] how much longer its mean is, as a part; NULL: the same */
 } rank_clock;
 
 /* What is summed up over a run as the first kind of rank sees it, by step: numbers of all its times. */

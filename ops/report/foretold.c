@@ -46,6 +46,17 @@ static weft_status find_costliest(weft_foretold *told, weft_error *error)
     return WEFT_OK;
 }
 
+/* There are no more groups than steps. */
+static weft_status find_prices(weft_foretold *told, const weft_predict_options *options,
+                               weft_error *error)
+{
+    const size_t n = (size_t)told->n_steps + 1;
+    told->prices = calloc(n, sizeof *told->prices);
+    if (!told->prices) return weft_fail_memory(error, n * sizeof *told->prices);
+    return weft_plan_prices(told->program, told->model, options, told->prices, told->n_steps,
+                            &told->n_prices, error);
+}
+
 weft_status weft_foretell(const weft_program *program, const weft_machine_model *model,
                           const weft_predict_options *options, weft_foretold *told,
                           weft_error *error)
@@ -64,6 +75,7 @@ weft_status weft_foretell(const weft_program *program, const weft_machine_model 
     if (status == WEFT_OK)
         status = weft_plan_predict_steps(program, model, options, &told->whole, told->steps, error);
     if (status == WEFT_OK) status = find_costliest(told, error);
+    if (status == WEFT_OK) status = find_prices(told, options, error);
     if (status != WEFT_OK) weft_foretold_end(told);
     return status;
 }
@@ -72,6 +84,8 @@ void weft_foretold_end(weft_foretold *told)
 {
     free(told->steps);
     free(told->costly);
+    free(told->prices);
     told->steps = NULL;
     told->costly = NULL;
+    told->prices = NULL;
 }

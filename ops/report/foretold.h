@@ -24,6 +24,8 @@ typedef struct weft_foretold {
     weft_predicted_step *steps; /* [n_steps] */
     weft_costly *costly;        /* [n_costly] the most expensive first */
     int n_costly;
+    weft_priced_exchange *prices; /* [n_prices] the dearest first */
+    int n_prices;
 } weft_foretold;
 
 /* weft_foretell - on failure there is nothing to end. Local. */

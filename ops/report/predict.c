@@ -1,4 +1,5 @@
 /* predict: how long a run of a program takes on a machine (weft/research/predict.h). */
+#include "prices.h"
 #include "timeline.h"
 
 #include "program.h"
@@ -48,4 +49,19 @@ weft_status weft_plan_predict(const weft_program *program, const weft_machine_mo
                               weft_error *error)
 {
     return weft_plan_predict_steps(program, model, options, prediction, NULL, error);
+}
+
+weft_status weft_plan_prices(const weft_program *program, const weft_machine_model *model,
+                             const weft_predict_options *options, weft_priced_exchange *prices,
+                             int room, int *n, weft_error *error)
+{
+    static const weft_predict_options none;
+    WEFT_GIVEN(program, error);
+    WEFT_GIVEN(model, error);
+    WEFT_GIVEN(n, error);
+    WEFT_GIVEN_RANGE(room, 0, INT32_MAX, error);
+    if (room > 0) WEFT_GIVEN(prices, error);
+    if (!options) options = &none;
+    WEFT_TRY(check_options(program, options, error));
+    return weft_timeline_prices(program->plan, model, options, prices, room, n, error);
 }

@@ -73,6 +73,24 @@ static json_t *costliest_json(const weft_foretold *told)
     return list;
 }
 
+static json_t *prices_json(const weft_foretold *told)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < told->n_prices; i++) {
+        const weft_priced_exchange *price = &told->prices[i];
+        weft_step_line line;
+        if (weft_report_step(told->program, price->first, &line, NULL) != WEFT_OK) continue;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "place",
+                            line.place, "phase", weft_phase_name(line.s.phase), "collective",
+                            weft_convert_name(line.s.collective), "axes", line.axes, "reason",
+                            line.s.reason ? line.s.reason : "", "first", price->first, "steps",
+                            price->n_steps, "times", price->times, "seconds", price->seconds,
+                            "shorter", price->price));
+    }
+    return list;
+}
+
 /* One for each of the plan's steps, by number. */
 static json_t *steps_json(const weft_foretold *told)
 {
@@ -111,7 +129,7 @@ static json_t *told_json(const weft_foretold *told)
 {
     const weft_prediction *p = &told->whole;
     return json_pack("{s:o, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, "
+                     "s:o, s:o, s:o, s:o, "
                      "s:{s:I, s:I, s:i}, s:o}",
                      "machine", machine_json(told->model), "seconds", p->seconds, "besides_seconds",
                      p->besides_seconds, "draws", told->draws, "median_seconds", p->median_seconds,
@@ -120,9 +138,9 @@ static json_t *told_json(const weft_foretold *told)
                      "late_seconds", p->late_seconds, "bubble_seconds", p->bubble_seconds, "kinds",
                      p->n_kinds, "phases", phases_json(p), "sources", sources_json(p), "queues",
                      queues_json(told), "axes", axes_json(told), "costliest", costliest_json(told),
-                     "pricings", pricings_json(told), "memory", "arena", (json_int_t)p->arena_bytes,
-                     "peak", (json_int_t)p->peak_bytes, "fullest", p->fullest, "steps",
-                     steps_json(told));
+                     "pricings", pricings_json(told), "prices", prices_json(told), "memory",
+                     "arena", (json_int_t)p->arena_bytes, "peak", (json_int_t)p->peak_bytes,
+                     "fullest", p->fullest, "steps", steps_json(told));
 }
 
 static weft_status write_told(const weft_foretold *told, FILE *file, weft_error *error)

@@ -130,6 +130,36 @@ static weft_status print_exchanges(const weft_foretold *told, FILE *file, weft_e
     return WEFT_OK;
 }
 
+/* ---- what exchanges really cost --------------------------------------------------------------------- */
+
+static weft_status print_price(const weft_foretold *told, int i, FILE *file, weft_error *error)
+{
+    const weft_priced_exchange *price = &told->prices[i];
+    weft_step_line line;
+    char shorter[WEFT_TIME_TEXT], seconds[WEFT_TIME_TEXT];
+    WEFT_TRY(weft_report_step(told->program, price->first, &line, error));
+    fprintf(file, "  %9s %5.1f %% %9s %7.0f  %s over %s, %s, %s: %.*s\n",
+            weft_time_text(price->price, shorter), percent(price->price, told->whole.seconds),
+            weft_time_text(price->seconds, seconds), price->times,
+            weft_convert_name(line.s.collective), line.axes, line.place,
+            weft_phase_name(line.s.phase), (int)strcspn(line.s.reason, ";"), line.s.reason);
+    return WEFT_OK;
+}
+
+static weft_status print_prices(const weft_foretold *told, bool is_whole, FILE *file,
+                                weft_error *error)
+{
+    const int shown = is_whole ? told->n_prices : told->n_prices < 1 ? 0 : 1;
+    if (shown > 0)
+        fprintf(file,
+                "\n%s (by how much the step would be shorter without it, part of the step, its "
+                "time, how often)\n",
+                is_whole ? "what each exchange really costs" : "the dearest exchange");
+    for (int i = 0; i < shown; i++)
+        WEFT_TRY(print_price(told, i, file, error));
+    return WEFT_OK;
+}
+
 /* ---- where the time goes, and memory ----------------------------------------------------------------- */
 
 static void print_costliest(const weft_foretold *told, FILE *file)
@@ -184,6 +214,7 @@ static weft_status print_told(const weft_foretold *told, bool is_whole, FILE *fi
     WEFT_TRY(print_pricings(told, file, error));
     WEFT_TRY(print_queues(told, file, error));
     print_axes(told, file);
+    WEFT_TRY(print_prices(told, is_whole, file, error));
     print_costliest(told, file);
     WEFT_TRY(print_memory(told, file, error));
     if (is_whole && told->whole.n_queues > 1) WEFT_TRY(print_exchanges(told, file, error));

@@ -23,7 +23,7 @@ MAY_BE_NULL = {
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",
-    "weft_check_op.n_runs", "weft_predict_print.options", "weft_predict_json.options", "weft_plan_predict.options", "weft_plan_predict_steps.options", "weft_plan_predict_steps.steps",
+    "weft_check_op.n_runs", "weft_predict_print.options", "weft_predict_json.options", "weft_plan_predict.options", "weft_plan_predict_steps.options", "weft_plan_predict_steps.steps", "weft_plan_prices.options", "weft_plan_prices.prices", "weft_advise.context",
     "weft_search_best.context", "weft_search_turns.context", "weft_plan_measure.spread", "weft_mesh_destroy.mesh", "weft_graph_destroy.graph", "weft_program_destroy.program",
 }  # fmt: skip
 
@@ -35,7 +35,7 @@ BUFFER_SIZES = {
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_trace_begin.n_parts", "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
     "weft_dtype_get.index", "weft_dtype_put.index",
-    "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room", "weft_machine_model_differs.room",
+    "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room", "weft_plan_prices.room", "weft_machine_model_differs.room",
 }  # fmt: skip
 
 # A format is the caller's own text: one that asks for more than was handed over cannot be checked.

@@ -28,6 +28,7 @@
 #include "weft/extend/size.h"
 #include "weft/research/plan.h"
 #include "weft/research/policy.h"
+#include "weft/research/advise.h"
 #include "weft/research/predict.h"
 #include "weft/research/search.h"
 #include "weft/research/trace.h"
@@ -80,6 +81,7 @@ typedef struct fixture {
     /* room for whatever a call writes */
     _Alignas(64) char buffer[4096];
     weft_predicted_step predicted[128];
+    weft_advice advice;
     weft_box_copy box; /* of nothing */
     void *made;
     /* what came of the call */

@@ -357,6 +357,8 @@ STRUCT(weft_planned_candidate, weft_planned_candidate_ptr,
 STRUCT(weft_planned_cost, weft_planned_cost_ptr, (weft_planned_cost *)(void *)f->buffer)
 STRUCT(weft_prediction, weft_prediction_ptr, (weft_prediction *)(void *)f->buffer)
 STRUCT(weft_predicted_step, weft_predicted_step_ptr, f->predicted)
+STRUCT(weft_priced_exchange, weft_priced_exchange_ptr, (weft_priced_exchange *)(void *)f->buffer)
+STRUCT(weft_advice, weft_advice_ptr, &f->advice)
 STRUCT(weft_machine_rate, weft_machine_rate_ptr, (weft_machine_rate *)(void *)f->buffer)
 STRUCT(weft_planned_pricing, weft_planned_pricing_ptr, (weft_planned_pricing *)(void *)f->buffer)
 static weft_choice good_choice = {.mesh = "data:2", .layout = "row:data"};

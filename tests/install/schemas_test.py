@@ -50,6 +50,10 @@ ROWS = [
     ("ckpt-verify", "weft ckpt verify a --json", ""),
     ("ckpt-diff", "weft ckpt diff a a --json", ""),
     ("ckpt-diff", "weft ckpt diff a b --json", ""),
+    (None, PLAN + "--layers 1 --machine laptop --mesh data:2 --layout batch:data > one.json", ""),
+    (None, PLAN + "--layers 1 --machine laptop --mesh model:2 --layout hidden:model,heads:model > two.json", ""),
+    ("diff", "weft diff one.json two.json --json", ""),
+    ("diff", "weft diff a b --json", ""),
     ("ckpt-export", "weft ckpt export a a.safetensors --json", ""),
     ("ckpt-import", "weft ckpt import a.safetensors d --json", ""),
     ("machine", "weft machine show h100x8 --json", ""),
@@ -157,11 +161,15 @@ def outputs(line, reads):
         return []
     text = ""
     if line:
+        line, _, into = line.partition(" > ")
         words = line.split()
         done = subprocess.run([f"{BIN}/{words[0]}"] + words[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode not in (0, 1, 2) or (done.returncode and not done.stdout):
             raise ValueError(f"{line}: ends with {done.returncode}: {done.stderr}")
         text = done.stdout
+        if into:
+            with open(into, "w", encoding="utf-8") as file:
+                file.write(text)
     if reads:
         with open(reads, encoding="utf-8") as file:
             text = file.read()

@@ -177,6 +177,30 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_plan_predict_steps(const weft_program 
                                                              weft_predicted_step *steps,
                                                              weft_error *error);
 
+/* Exchanges of one kind that one op of a call of the program asks for, for one reason, in one phase, over the same axes: those of all
+ * layers. */
+typedef struct weft_priced_exchange {
+    int first, n_steps; /* the first of their steps, and how many there are */
+    double times;       /* how often a run does them */
+    double seconds;     /* that they take, as rank 0 sees it, hidden ones included */
+    /* by how many seconds the run is shorter where they take no time, which is more or less than what is waited for them: others wait
+     * behind them, and ranks that come late are still met. It is the slowest rank's run */
+    double price;
+} weft_priced_exchange;
+
+/* weft_plan_prices - what exchanges really cost, the dearest first.
+ *
+ * options  NULL: none; `draws` is not looked at
+ * prices   [room] out: the first of them; may be NULL when room is 0
+ * n        out: how many there are
+ * returns  as weft_plan_predict
+ * cost     that of a prediction, and for each group a walk through the plan: about 400 instructions a step and kind of rank */
+WEFT_API WEFT_MUST_CHECK weft_status weft_plan_prices(const weft_program *program,
+                                                      const weft_machine_model *model,
+                                                      const weft_predict_options *options,
+                                                      weft_priced_exchange *prices, int room,
+                                                      int *n, weft_error *error);
+
 /* weft_predict_print - the prediction as text: the whole, by phase, queue, axis; what takes longest, and whence that is known; memory
  * from step to step. weft_predict_json - the plan as of weft_plan_json, and in its "prediction" all of it, step by step.
  *

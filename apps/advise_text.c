@@ -1,0 +1,79 @@
+/* advise_text: what there is to advise, in a line. See advise.h. */
+#include "advise.h"
+
+#include <stdio.h>
+
+#include "weft/number.h"
+
+#define GIB 1073741824.0
+
+static const double LEAST_GAIN = 0.02;
+
+static double gain_of(double now, double then)
+{
+    return now > 0 ? 1 - then / now : 0;
+}
+
+static void tell_slow_rank(const app_advice *a, char *text, size_t room)
+{
+    char now[WEFT_TIME_TEXT], then[WEFT_TIME_TEXT];
+    snprintf(text, room,
+             "advice: rank %d takes %g times as long as the others; were it as fast, a step would "
+             "take %s in place of %s, %.1f %% less: give its part to another host",
+             a->slow_rank, a->slow_by, weft_time_text(a->even_seconds, then),
+             weft_time_text(a->seconds, now), 100 * gain_of(a->seconds, a->even_seconds));
+}
+
+static void tell_change(const weft_advice *plans, char *text, size_t room)
+{
+    char now[WEFT_TIME_TEXT], then[WEFT_TIME_TEXT];
+    const weft_advised *best = &plans->best[0];
+    snprintf(
+        text, room,
+        "advice: with %s a step takes %s in place of %s, %.1f %% less; the rest of the command "
+        "stays as it is",
+        best->options, weft_time_text(best->seconds, then), weft_time_text(plans->seconds, now),
+        100 * gain_of(plans->seconds, best->seconds));
+}
+
+static void tell_memory(const app_advice *a, char *text, size_t room)
+{
+    char then[WEFT_TIME_TEXT];
+    const weft_advice *plans = &a->plans;
+    const weft_advised *best = plans->n > 0 ? &plans->best[0] : &plans->smallest;
+    int used = snprintf(text, room, "advice: a rank needs %.1f GiB and has %.1f GiB",
+                        (double)plans->bytes / GIB, (double)a->memory / GIB);
+    if (used < 0 || (size_t)used >= room) return;
+    text += used;
+    room -= (size_t)used;
+    if (plans->n > 0)
+        snprintf(text, room, "; with %s it needs %.1f GiB%s%s", best->options,
+                 (double)best->bytes / GIB, a->knows_seconds ? ", and a step takes " : "",
+                 a->knows_seconds ? weft_time_text(best->seconds, then) : "");
+    else if (best->choice.mesh[0])
+        snprintf(
+            text, room,
+            "; none of %d other plans fits; with %s it needs least, %.1f GiB: take more ranks, "
+            "or a smaller model or batch",
+            plans->n_neighbours, best->options, (double)best->bytes / GIB);
+    else
+        snprintf(text, room, "; take more ranks, or a smaller model or batch");
+}
+
+bool app_advice_text(const app_advice *a, char *text, size_t room)
+{
+    const weft_advice *plans = &a->plans;
+    const double even = a->slow_by > 0 ? gain_of(a->seconds, a->even_seconds) : 0;
+    const double best = plans->n > 0 ? gain_of(plans->seconds, plans->best[0].seconds) : 0;
+    if (!plans->fits)
+        tell_memory(a, text, room);
+    else if (!a->knows_seconds)
+        return false;
+    else if (even >= LEAST_GAIN && even >= best)
+        tell_slow_rank(a, text, room);
+    else if (best >= LEAST_GAIN)
+        tell_change(plans, text, room);
+    else
+        return false;
+    return true;
+}

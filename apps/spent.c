@@ -1,0 +1,86 @@
+/* spent: what the time of a training was spent on beside its steps. See spent.h. */
+#include "spent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "stop.h"
+#include "weft/number.h"
+
+/* Less is not worth a line. In a run of a few seconds a part is what the machine did meanwhile. */
+static const double LEAST_PART = 0.02, LEAST_SECONDS = 5;
+
+static const struct {
+    const char *what, *helps;
+} spendings[APP_SPENDINGS] = {
+    [APP_ON_INPUT] = {"waiting for input",
+                      "the next batch is read while a step runs, by a thread "
+                      "that needs a core: fewer --lanes leave it one, and a "
+                      "file that is in memory or on a faster disk is read sooner"},
+    [APP_ON_SAVES] = {"waiting for checkpoints",
+                      "a larger --save-every or --save-after makes fewer, and a faster disk for "
+                      "--run each of them sooner"},
+    [APP_ON_LOOKS] = {"looking at the text that is held out",
+                      "a larger --look-every does so less often"},
+    [APP_ON_CHECKS] = {"comparing what ranks hold", "a larger --check-replicas does so less often"},
+    [APP_ON_REST] = {"work between steps", "metrics and progress are written there: a faster disk "
+                                           "for --run and --metrics helps, and so does a larger "
+                                           "--batch, whose steps are fewer"},
+};
+
+void app_spent_begin(app_spent *spent)
+{
+    *spent = (app_spent){.at = app_seconds()};
+}
+
+void app_spent_lap(app_spent *spent, app_spending what)
+{
+    const double now = app_seconds();
+    spent->seconds[what] += now - spent->at;
+    spent->at = now;
+}
+
+/* The largest of those that are not told yet; steps themselves are no loss. APP_ON_STEPS: there is none. */
+static app_spending next_largest(const app_spent *spent, bool told[APP_SPENDINGS], double least)
+{
+    app_spending found = APP_ON_STEPS;
+    double most = least;
+    for (int what = APP_ON_STEPS + 1; what < APP_SPENDINGS; what++) {
+        if (told[what] || spent->seconds[what] < most) continue;
+        most = spent->seconds[what];
+        found = (app_spending)what;
+    }
+    told[found] = true;
+    return found;
+}
+
+static double all_of(const app_spent *spent)
+{
+    double all = 0;
+    for (int i = 0; i < APP_SPENDINGS; i++)
+        all += spent->seconds[i];
+    return all;
+}
+
+bool app_spent_is_long(const app_spent *spent)
+{
+    return all_of(spent) >= LEAST_SECONDS;
+}
+
+bool app_spent_tell(const app_spent *spent, char *text, size_t room)
+{
+    const double all = all_of(spent);
+    bool told[APP_SPENDINGS] = {false};
+    size_t used = 0;
+    app_spending what;
+    *text = '\0';
+    if (!app_spent_is_long(spent)) return false;
+    while ((what = next_largest(spent, told, LEAST_PART * all)) != APP_ON_STEPS && used < room) {
+        char time[WEFT_TIME_TEXT];
+        used += (size_t)snprintf(text + used, room - used, "%s%s took %s, %.1f %% of the run: %s",
+                                 used ? "\n" : "", spendings[what].what,
+                                 weft_time_text(spent->seconds[what], time),
+                                 100 * spent->seconds[what] / all, spendings[what].helps);
+    }
+    return used > 0;
+}

@@ -1,0 +1,38 @@
+/* spent.h: what the time of a training was spent on beside its steps, and which option spares it.
+ *
+ *     app_spent_begin(&spent);
+ *     ... weft_dataset_next ...     app_spent_lap(&spent, APP_ON_INPUT);
+ *     ... weft_run, reads ...       app_spent_lap(&spent, APP_ON_STEPS);
+ *     if (app_spent_tell(&spent, text, sizeof text)) puts(text);
+ */
+#ifndef WEFT_APPS_SPENT_H
+#define WEFT_APPS_SPENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum app_spending {
+    APP_ON_STEPS,  /* runs of the program, and reading what they made */
+    APP_ON_INPUT,  /* waiting for the next batch */
+    APP_ON_SAVES,  /* checkpoints, as far as steps wait for them */
+    APP_ON_LOOKS,  /* the text that is held out */
+    APP_ON_CHECKS, /* comparing what several ranks hold */
+    APP_ON_REST,   /* all else that is done between two steps: metrics, progress, agreeing */
+    APP_SPENDINGS
+} app_spending;
+
+typedef struct app_spent {
+    double at; /* the last lap: app_seconds */
+    double seconds[APP_SPENDINGS];
+} app_spent;
+
+void app_spent_begin(app_spent *spent);
+/* app_spent_lap - the time since the last lap, or the begin, went into this. Local. */
+void app_spent_lap(app_spent *spent, app_spending what);
+/* app_spent_is_long - whether a run took so long that its times say something: 5 s. Local; pure. */
+bool app_spent_is_long(const app_spent *spent);
+/* app_spent_tell - whether something took 2 % of the time or more, of a run that took 5 s: a line for each into text [room], with what
+ * helps, the largest first. Local; pure. */
+bool app_spent_tell(const app_spent *spent, char *text, size_t room);
+
+#endif

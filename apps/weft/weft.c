@@ -1,5 +1,5 @@
 /* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * ended jobs (postmortem), traced steps (trace), a text in words (tokens). */
+ * ended jobs (postmortem), traced steps (trace), runs and plans as a page (report), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "doctor/doctor.h"
 #include "machine/machine.h"
 #include "postmortem.h"
+#include "report/report.h"
 #include "tokens.h"
 #include "trace/trace.h"
 
@@ -244,7 +245,8 @@ static const command commands[] = {{&info_table, info},
                                    {&calibrate_table, calibrate_main},
                                    {&machine_table, machine_main},
                                    {&trace_table, trace_main},
-                                   {&diff_table, diff_main}};
+                                    {&report_table, report_main},
+                                    {&diff_table, diff_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -1,18 +1,13 @@
 /* trace: `weft trace RUN`: the steps that a run has traced, of all ranks, as one file for Perfetto. */
 #include "trace.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "../../tracing.h"
 #include "../../whole_file.h"
 #include "kineto.h"
 #include "merge.h"
 #include "predicted.h"
+#include "rings.h"
 
 enum { MAX_PATH = 4096, MOST_BYTES = 50000000 };
 
@@ -35,78 +30,14 @@ const option_table trace_table = {
 
 /* ---- the files of the ranks -------------------------------------------------------------------- */
 
-typedef struct rings {
-    char folder[MAX_PATH];
-    int *numbers; /* [n] of ranks, ascending */
-    size_t n;
-    weft_traced **traced; /* [n_open] */
-    size_t n_open;
-} rings;
-
-static int by_number(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
-static weft_status add_number(rings *r, int number, weft_error *error)
-{
-    int *numbers = realloc(r->numbers, (r->n + 1) * sizeof *numbers);
-    if (!numbers) return weft_fail_memory(error, sizeof *numbers);
-    numbers[r->n++] = number;
-    r->numbers = numbers;
-    return WEFT_OK;
-}
-
-static weft_status find_rings(rings *r, const char *run, weft_error *error)
-{
-    weft_status status = WEFT_OK;
-    app_trace_folder(run, r->folder, sizeof r->folder);
-    DIR *listing = opendir(r->folder);
-    if (!listing && errno != ENOENT && errno != ENOTDIR)
-        return weft_fail(error, errno == ENOMEM ? WEFT_MEMORY : WEFT_IO, "cannot list %.300s: %s",
-                         r->folder, strerror(errno));
-    for (struct dirent *entry;
-         listing && status == WEFT_OK && (entry = readdir(listing)) != NULL;) {
-        int number, end = 0;
-        if (sscanf(entry->d_name, "rank_%d.ring%n", &number, &end) == 1 && end > 0 &&
-            entry->d_name[end] == '\0')
-            status = add_number(r, number, error);
-    }
-    if (listing) closedir(listing);
-    if (status == WEFT_OK && r->n == 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "there is no trace in %.300s; train with --trace N..M first, which writes "
-                         "down steps N to M",
-                         run);
-    if (r->n > 0) qsort(r->numbers, r->n, sizeof *r->numbers, by_number);
-    return status;
-}
-
-static void close_rings(rings *r)
-{
-    for (size_t i = 0; i < r->n_open; i++)
-        weft_traced_close(&r->traced[i]);
-    free(r->traced);
-    free(r->numbers);
-}
-
 /* Ranks are put together as long as the file stays one that a browser opens. */
 static weft_status merge_rings(rings *r, merge *m, perfetto *out, size_t most, weft_error *error)
 {
-    r->traced = calloc(r->n, sizeof *r->traced);
-    if (!r->traced) return weft_fail_memory(error, r->n * sizeof *r->traced);
     int64_t largest = 0;
     for (size_t i = 0; i < r->n && (most == 0 || i < most); i++) {
-        char path[MAX_PATH + 32];
         const int64_t before = perfetto_bytes(out);
         if (i > 0 && before + largest > MOST_BYTES) return WEFT_OK;
-        snprintf(path, sizeof path, "%s/rank_%05d.ring", r->folder, r->numbers[i]);
-        WEFT_TRY(weft_traced_open(path, &r->traced[i], error));
-        r->n_open++;
-        if (r->traced[i]->rank != r->numbers[i])
-            return weft_fail(error, WEFT_CORRUPT,
-                             "%.300s is the trace of rank %d, not %d; put each under its own name",
-                             path, r->traced[i]->rank, r->numbers[i]);
+        WEFT_TRY(rings_open_next(r, error));
         WEFT_TRY(merge_add(m, r->traced[i], error));
         if (i == 0) predicted_add(out, r->traced[i]);
         if (perfetto_bytes(out) - before > largest) largest = perfetto_bytes(out) - before;
@@ -165,7 +96,12 @@ static weft_status make(const char *run, const settings *s, perfetto *p, merge *
     char path[MAX_PATH];
     merge_counts counts;
     snprintf(path, sizeof path, "%.4000s%s", *out ? out : run, *out ? "" : "/trace.pftrace");
-    WEFT_TRY(find_rings(r, run, error));
+    WEFT_TRY(rings_find(r, run, error));
+    if (r->n == 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "there is no trace in %.300s; train with --trace N..M first, which writes "
+                         "down steps N to M",
+                         run);
     WEFT_TRY(merge_rings(r, m, p, most, error));
     WEFT_TRY(merge_finish(m, &counts, error));
     WEFT_TRY(write_file(p, path, error));
@@ -184,7 +120,7 @@ static weft_status trace_run(const char *run, const settings *s, weft_error *err
         m ? make(run, s, p, m, &r, error) : weft_fail_memory(error, sizeof r);
     merge_destroy(&m);
     perfetto_destroy(&p);
-    close_rings(&r);
+    rings_close(&r);
     return status;
 }
 

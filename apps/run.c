@@ -343,6 +343,9 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
     run->save_begun = app_seconds();
     WEFT_TRY(trace_before(run, run->first + 1, error));
+    histograms_of of = setup->of;
+    of.program = setup->program;
+    WEFT_TRY(app_board_open(&run->board, s, &of, run->first, error));
     app_comparison_begin(&run->comparison);
     return WEFT_OK;
 }
@@ -406,6 +409,11 @@ static weft_status after_step(app_run *run, int64_t step, weft_error *error)
     return WEFT_OK; /* app_run_finish saves */
 }
 
+weft_status app_run_before(app_run *run, int64_t step, weft_error *error)
+{
+    return app_board_before(&run->board, step, error);
+}
+
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 {
     app_comparison_end(&run->comparison);
@@ -421,50 +429,6 @@ weft_status app_run_finish(app_run *run, weft_error *error)
     return weft_checkpoints_wait(run->checkpoints, error);
 }
 
-/* What to know before the first step, from the root. */
-static void say_start(const app_run *run)
-{
-    const weft_mesh *mesh = weft_program_mesh(run->setup.program);
-    char text[1024];
-    if (!weft_mesh_is_root(mesh)) return;
-    weft_mesh_crowding(mesh, text, sizeof text);
-    if (*text) puts(text);
-    if (*run->lock.note) puts(run->lock.note);
-    if (*run->note) puts(run->note);
-    if (run->first > 0) printf("continues from step %lld\n", (long long)run->first);
-    app_run_saves(run, text, sizeof text);
-    puts(text);
-}
-
-weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
-                        weft_error *error)
-{
-    const bool is_root = weft_mesh_is_root(weft_program_mesh(setup->program));
-    char text[1024];
-    WEFT_TRY(app_run_open(run, setup, error));
-    run->is_running = true;
-    say_start(run);
-    for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
-        double number;
-        WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
-        WEFT_TRY(weft_run(setup->program, error));
-        WEFT_TRY(weft_read_scalar(setup->program, loss, &number, error));
-        if (is_root && (step % 100 == 0 || step == setup->last))
-            printf("step %5lld   loss %.6f\n", (long long)step, number);
-        if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
-        if (!isfinite(number))
-            return weft_fail(error, WEFT_NONFINITE,
-                             "the loss is %g at step %lld; try a smaller --rate, a longer --warmup "
-                             "or --clip 1",
-                             number, (long long)step);
-        WEFT_TRY(app_run_step(run, step, error));
-        if (is_root && app_comparison_tell(&run->comparison, text, sizeof text)) puts(text);
-    }
-    WEFT_TRY(app_run_finish(run, error));
-    if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
-    return WEFT_OK;
-}
-
 void app_run_settle(app_run *run, const weft_error *error)
 {
     weft_error ignored = {.rank = -1};
@@ -476,6 +440,8 @@ void app_run_close(app_run *run)
 {
     stop_watch_close();
     stop_watch_end(&run->watch);
+    app_board_close(&run->board);
+    (void)!app_metrics_close(&run->metrics, NULL);
     app_tracing_close(&run->tracing);
     app_comparison_close(&run->comparison);
     weft_checkpoints_close(&run->checkpoints);

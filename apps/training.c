@@ -1,6 +1,13 @@
 /* training: a whole training program, made of a table of options, a loss and data. */
 #include "training.h"
 
+int64_t app_training_last(const app_training *training)
+{
+    const int64_t steps = settings_count(training->settings, "steps"),
+                  until = settings_count(training->settings, "until");
+    return until > 0 && until < steps ? until : steps;
+}
+
 weft_dtype app_training_dtype(const app_training *training)
 {
     return settings_is(training->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
@@ -63,23 +70,30 @@ static const weft_optimizer *find_rule(const app_training *training, weft_error 
     return weft_optimizer_find(settings_text(training->settings, "optimizer"), error);
 }
 
+/* What a training is made of, and what is read after each step. */
+typedef struct made {
+    weft_value loss, update, rate, norm; /* norm: the invalid value where no optimizer makes it */
+} made;
+
 /* The optimizer's token, by the options; the loss. */
-static weft_status build(app_training *training, const app_training_parts *parts, weft_value *loss,
-                         weft_value *update, weft_error *error)
+static weft_status build(app_training *training, const app_training_parts *parts, made *m,
+                         weft_error *error)
 {
-    weft_value rate;
     const int64_t n_steps = settings_count(training->settings, "steps");
     const weft_optimizer *rule = find_rule(training, error);
-    *loss = parts->loss(training);
+    *m = (made){.loss = parts->loss(training)};
     const weft_dtype dtype = app_training_dtype(training);
-    WEFT_TRY(app_rate(training->settings, training->graph[APP_LEARNS], dtype, n_steps + 1, &rate,
+    WEFT_TRY(app_rate(training->settings, training->graph[APP_LEARNS], dtype, n_steps + 1, &m->rate,
                       error));
-    if (parts->update) *update = parts->update(training, *loss, rate);
-    if (parts->update && update->id != 0) return WEFT_OK;
-    *update = weft_at(rule->name, WEFT_HERE,
-                      rule->build(*loss, &(weft_optimizer_options){
-                                             .rate_value = rate,
-                                             .clip = settings_real(training->settings, "clip")}));
+    if (parts->update) m->update = parts->update(training, m->loss, m->rate);
+    if (parts->update && m->update.id != 0) return WEFT_OK;
+    const bool is_shown = app_board_is_wanted(training->settings);
+    m->update = weft_at(
+        rule->name, WEFT_HERE,
+        rule->build(m->loss,
+                    &(weft_optimizer_options){.rate_value = m->rate,
+                                              .gradient_norm = is_shown ? &m->norm : NULL,
+                                              .clip = settings_real(training->settings, "clip")}));
     return WEFT_OK;
 }
 
@@ -92,21 +106,38 @@ static weft_status begin(app_training *training, const app_training_parts *parts
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
+/* What is read after a step: the loss, and for TensorBoard the rate and the norm of the gradient besides. */
+static app_run_reads reads_of(const app_training *training, const made *m)
+{
+    app_run_reads reads = {.values = {m->loss}, .names = {"loss"}, .n = 1};
+    if (!app_board_is_wanted(training->settings)) return reads;
+    reads.values[reads.n] = m->rate;
+    reads.names[reads.n++] = "rate";
+    if (m->norm.id == 0) return reads;
+    reads.values[reads.n] = m->norm;
+    reads.names[reads.n++] = "grad_norm";
+    return reads;
+}
+
 static weft_status compile(app_training *training, const app_training_parts *parts,
-                           weft_value *loss, weft_error *error)
+                           app_run_reads *reads, weft_error *error)
 {
     const settings *s = training->settings;
-    weft_value update;
     weft_machine_model *machine;
+    weft_value values[APP_MOST_READ + 1];
+    made m;
     WEFT_TRY(begin(training, parts, error));
-    WEFT_TRY(build(training, parts, loss, &update, error));
-    update = all_of(training, parts, update);
+    WEFT_TRY(build(training, parts, &m, error));
+    *reads = reads_of(training, &m);
+    for (int i = 0; i < reads->n; i++)
+        values[i] = reads->values[i];
+    values[reads->n] = all_of(training, parts, m.update);
     WEFT_TRY(app_machine(s, training->mesh, &machine, error));
     const weft_compile_options options = {.machine = machine,
                                           .explain = settings_flag(s, "explain")};
     const weft_status status =
-        weft_compile(training->mesh, training->layout, WEFT_VALUES(*loss, update), &options,
-                     &training->program[APP_LEARNS], error);
+        weft_compile(training->mesh, training->layout, (weft_values){values, reads->n + 1},
+                     &options, &training->program[APP_LEARNS], error);
     weft_machine_model_destroy(&machine);
     return status;
 }
@@ -115,8 +146,8 @@ static weft_status compile(app_training *training, const app_training_parts *par
 static weft_status plan(app_training *training, const app_training_parts *parts,
                         const weft_world *world, weft_error *error)
 {
-    weft_value loss;
-    if (compile(training, parts, &loss, error) == WEFT_OK)
+    app_run_reads reads;
+    if (compile(training, parts, &reads, error) == WEFT_OK)
         (void)!app_plan(training->settings, world, training->program[APP_LEARNS], &(app_pipe){0},
                         error);
     return weft_world_agree(error);
@@ -124,15 +155,21 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
 
 static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
-    weft_value loss;
+    app_run_reads reads;
     weft_program **program = &training->program[APP_LEARNS];
-    WEFT_TRY(compile(training, parts, &loss, error));
+    WEFT_TRY(compile(training, parts, &reads, error));
     if (parts->open(training, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
-    const app_run_setup setup = {training->settings, *program, training->data[APP_LEARNS],
-                                 settings_count(training->settings, "steps"), training->mark};
-    WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
+    const app_run_setup setup = {.settings = training->settings,
+                                 .program = *program,
+                                 .data = training->data[APP_LEARNS],
+                                 .last = app_training_last(training),
+                                 .mark = training->mark,
+                                 .of = {.loss = reads.values[0]},
+                                 .items = (double)settings_count(training->settings, "batch"),
+                                 .unit = "samples"};
+    WEFT_TRY(app_run_all(&training->run, &setup, &reads, error));
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
 }
 
@@ -159,7 +196,8 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
     weft_error error = {.rank = -1};
     app_training training = {.own = own};
     training.settings = settings_read(parts->table, n - 1, arguments + 1, &error);
-    if (training.settings && app_plan_check(training.settings, &error) == WEFT_OK)
+    if (training.settings && app_plan_check(training.settings, &error) == WEFT_OK &&
+        app_board_check(training.settings, &error) == WEFT_OK)
         (void)!work(&training, parts, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);

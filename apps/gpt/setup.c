@@ -149,6 +149,7 @@ static weft_status check_options(const settings *s, weft_error *error)
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
+    WEFT_TRY(app_board_check(s, error));
     return app_plan_check(s, error);
 }
 
@@ -283,6 +284,8 @@ static weft_status compile(gpt_setup *setup, const weft_machine_model *machine, 
                                  setup->model.facts.balance,
                                  setup->model.facts.dropped};
     const int n = setup->shape.mixture.experts > 1 ? 6 : 4;
+    setup->compiled = options;
+    setup->compiled.machine = NULL; /* which lives as long as this call */
     WEFT_TRY(app_links(setup->settings, setup->mesh, &setup->link, error));
     return weft_compile(setup->mesh, setup->layout, (weft_values){values, n}, &options,
                         &setup->program, error);

@@ -202,9 +202,9 @@ static void put_inputs(drawing *d, const weft_planned_step *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         bool is_again = false;
-        for (int k = 0; k < i; k++)
-            is_again = is_again || step->in[k] == step->in[i];
-        const char *from = d->names[step->in[i]];
+        const char *from = d->names[step->in[i]], *other;
+        for (int k = 0; k < i && from; k++)
+            is_again |= (other = d->names[step->in[k]]) != NULL && strcmp(other, from) == 0;
         if (from && !is_again) proto_text(&d->node, NODE_INPUT, from);
     }
 }

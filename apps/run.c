@@ -336,6 +336,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
         (void)!prepare_folder(run, from, error);
     WEFT_TRY(weft_world_agree(error));
     record(run, settings_text(s, "run"));
+    weft_watch_work(setup->last, (int64_t)setup->items, setup->unit);
     if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
         (void)!restore(run, folder, from, error);
     WEFT_TRY(weft_world_agree(error));

@@ -1,5 +1,5 @@
 /* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * ended jobs (postmortem), traced steps (trace), a text in words (tokens). */
+ * running jobs (top), ended jobs (postmortem), traced steps (trace), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "machine/machine.h"
 #include "postmortem.h"
 #include "tokens.h"
+#include "top/top.h"
 #include "trace/trace.h"
 
 static const option info_options[] = {
@@ -239,6 +240,7 @@ static const command commands[] = {{&info_table, info},
                                    {&ckpt_table, ckpt_main},
                                    {&tokens_table, tokens_main},
                                    {&postmortem_table, postmortem_main},
+                                   {&top_table, top_main},
                                    {&doctor_table, doctor_main},
                                    {&calibrate_table, calibrate_main},
                                    {&machine_table, machine_main},

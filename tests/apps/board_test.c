@@ -174,16 +174,16 @@ static void test_a_run_that_goes_on_has_each_step_once(void)
 
 /* ---- what goes wrong ---------------------------------------------------------------------------- */
 
-/* The limit, 700 KiB of a file, has room for a checkpoint and not for the histograms of 30 steps. */
+/* The limit, 1.5 MB of a file, has room for a checkpoint and not for the histograms of 60 steps. */
 static void test_a_full_disk_ends_the_events_alone(void)
 {
-    double losses[30];
+    double losses[60];
     const command_result *r = gpt(
-        "ulimit -f 1400;", "--width 8 --steps 30 --run full --tensorboard full_tb --histograms 1");
+        "ulimit -f 3000;", "--width 8 --steps 60 --run full --tensorboard full_tb --histograms 1");
     weft_test_check(r->status == 0, __FILE__, __LINE__, r->text);
     CHECK_TEXT(r->text, "File too large; the training goes on without events for TensorBoard");
     CHECK_EQ_INT(command_lines(r->text, "cannot write"), 1);
-    CHECK_EQ_INT(losses_of("full", losses, 30), 30);
+    CHECK_EQ_INT(losses_of("full", losses, 60), 60);
 }
 
 static void test_wrong_options_are_told(void)

@@ -40,6 +40,7 @@ json_t *app_metrics_line(int64_t step)
 weft_status app_metrics_write(app_metrics *metrics, int64_t step, json_t *line, weft_error *error)
 {
     if (!line) return weft_fail_memory(error, 0);
+    app_board_line(metrics->board, step, line);
     const int failed = json_dumpf(line, metrics->file, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0;
     json_decref(line);
     WEFT_TRY(app_json_status(error));

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 
+#include "board.h"
 #include "json.h"
 #include "options.h"
 
@@ -25,7 +26,8 @@
     }
 
 typedef struct app_metrics {
-    FILE *file; /* NULL: closed */
+    FILE *file;       /* NULL: closed */
+    app_board *board; /* gets each line too; NULL: nobody does */
 } app_metrics;
 
 /* app_metrics_open - the file of --metrics, or metrics.jsonl in the folder of --run, which is there. */

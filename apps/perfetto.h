@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "proto.h"
 #include "weft/error.h"
 
 typedef struct perfetto perfetto; /* opaque */
@@ -53,19 +54,5 @@ int64_t perfetto_bytes(const perfetto *p);
 int64_t perfetto_slices(const perfetto *p);
 /* perfetto_write - all of it, once. */
 weft_status perfetto_write(perfetto *p, FILE *file, weft_error *error);
-
-/* ---- fields, for tests ------------------------------------------------------------------------- */
-
-typedef struct proto {
-    unsigned char *all;
-    size_t bytes, room;
-    int is_short; /* of memory: what was put since is lost */
-} proto;
-void proto_number(proto *to, uint32_t field, uint64_t number); /* varint */
-void proto_fixed(proto *to, uint32_t field, uint64_t number);  /* 8 bytes */
-void proto_bytes(proto *to, uint32_t field, const void *data, size_t bytes);
-void proto_text(proto *to, uint32_t field, const char *text);
-void proto_raw(proto *to, const void *data, size_t bytes); /* as it is */
-void proto_free(proto *it);
 
 #endif

@@ -336,6 +336,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
         (void)!prepare_folder(run, from, error);
     WEFT_TRY(weft_world_agree(error));
     record(run, settings_text(s, "run"));
+    weft_watch_work(setup->last, (int64_t)setup->items, setup->unit);
     if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
         (void)!restore(run, folder, from, error);
     WEFT_TRY(weft_world_agree(error));
@@ -343,6 +344,9 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
     run->save_begun = app_seconds();
     WEFT_TRY(trace_before(run, run->first + 1, error));
+    histograms_of of = setup->of;
+    of.program = setup->program;
+    WEFT_TRY(app_board_open(&run->board, s, &of, run->first, error));
     app_comparison_begin(&run->comparison);
     app_spent_begin(&run->spent);
     return WEFT_OK;
@@ -418,6 +422,11 @@ static weft_status after_step(app_run *run, int64_t step, weft_error *error)
     return WEFT_OK; /* app_run_finish saves */
 }
 
+weft_status app_run_before(app_run *run, int64_t step, weft_error *error)
+{
+    return app_board_before(&run->board, step, error);
+}
+
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 {
     app_comparison_end(&run->comparison);
@@ -444,6 +453,8 @@ void app_run_close(app_run *run)
 {
     stop_watch_close();
     stop_watch_end(&run->watch);
+    app_board_close(&run->board);
+    (void)!app_metrics_close(&run->metrics, NULL);
     app_tracing_close(&run->tracing);
     app_comparison_close(&run->comparison);
     weft_checkpoints_close(&run->checkpoints);

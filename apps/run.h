@@ -13,7 +13,9 @@
 #ifndef WEFT_APPS_RUN_H
 #define WEFT_APPS_RUN_H
 
+#include "board.h"
 #include "lock.h"
+#include "metrics.h"
 #include "options.h"
 #include "predict.h"
 #include "spent.h"
@@ -62,7 +64,7 @@
          "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever",    \
          NULL,                                                                                      \
          -1},                                                                                       \
-        APP_MACHINE_OPTION("Continuing"),                                                           \
+        APP_MACHINE_OPTION("Continuing"), APP_BOARD_OPTIONS("Continuing"),                          \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \
@@ -75,6 +77,9 @@ typedef struct app_run_setup {
     int64_t last; /* the step that ends the run */
     /* what checkpoints had in their seed that did not say their data yet; 0: nothing */
     uint64_t mark;
+    histograms_of of; /* what --histograms looks at; its program is this one */
+    double items;     /* that a step learns from, and what they are: "samples", "tokens" */
+    const char *unit;
     weft_trace_part looks; /* what runs between steps besides, for --trace: `runs` at each look */
     bool is_quiet;         /* nothing is said of what went well */
 } app_run_setup;
@@ -90,24 +95,38 @@ typedef struct app_run {
     app_tracing tracing;
     app_comparison comparison; /* of --machine */
     app_spent spent; /* app_run_step takes laps for what it does; the program for input and steps */
-    bool is_running; /* the start is over: a failure from here on is not the command line's */
-    bool is_stopped; /* early: watch.why */
-    char note[1024]; /* what to tell at the start, a line each; "" for nothing */
+    app_board board; /* of --tensorboard */
+    app_metrics metrics; /* app_run_all's; the root's */
+    bool is_running;     /* the start is over: a failure from here on is not the command line's */
+    bool is_stopped;     /* early: watch.why */
+    char note[1024];     /* what to tell at the start, a line each; "" for nothing */
 } app_run;
 
 /* app_run_open - the run directory; --fresh; the checkpoint that it continues from into the
  * program's variables, run counter and the dataset's position. Collective over the job; agrees on
  * failure. */
 weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error);
+/* app_run_before - before weft_run of step number `step`, its batch there: histograms. Collective over the job. */
+weft_status app_run_before(app_run *run, int64_t step, weft_error *error);
 /* app_run_step - after step number `step`: save, compare replicas, decide whether to stop.
  * Collective over the job. */
 weft_status app_run_step(app_run *run, int64_t step, weft_error *error);
 /* app_run_finish - the last checkpoint, until it is on disk. Collective over the job. */
 weft_status app_run_finish(app_run *run, weft_error *error);
+/* What app_run_all reads after each step: the loss, and others by their names in metrics.jsonl. */
+enum { APP_MOST_READ = 4 };
+typedef struct app_run_reads {
+    weft_value values[APP_MOST_READ]; /* scalars; the first is the loss */
+    const char *names[APP_MOST_READ];
+    int n;
+} app_run_reads;
+
 /* app_run_all - open, every step, finish: for programs that want no more than a line of the loss
- * every 100 steps. Collective over the job. */
-weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
+ * every 100 steps, and metrics.jsonl. Collective over the job. */
+weft_status app_run_all(app_run *run, const app_run_setup *setup, const app_run_reads *reads,
                         weft_error *error);
+/* app_run_result - a number that is known when the training is over, as a line of its own in metrics.jsonl; the root writes. Local. */
+void app_run_result(app_run *run, const char *name, double number);
 /* app_run_settle - after a failure that every rank knows of: let a save under way end. Collective
  * over the job. */
 void app_run_settle(app_run *run, const weft_error *error);

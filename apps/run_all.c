@@ -1,8 +1,11 @@
-/* run_all: a whole training, for programs that want no more than a line of the loss every 100 steps. */
+/* run_all: a whole training that wants no more than a line of the loss every 100 steps, and metrics. */
+#include "run.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "run.h"
+#include "weft/collectives.h"
 
 /* What to know before the first step, from the root. */
 static void say_start(const app_run *run)
@@ -19,29 +22,90 @@ static void say_start(const app_run *run)
     puts(text);
 }
 
-weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value loss,
+/* A step's numbers, as they are read, and its time. */
+typedef struct done {
+    int64_t step;
+    double numbers[APP_MOST_READ], seconds;
+} done;
+
+static weft_status one_step(app_run *run, const app_run_reads *reads, done *d, weft_error *error)
+{
+    weft_program *program = run->setup.program;
+    const double begun = app_seconds();
+    WEFT_TRY(weft_dataset_next(run->setup.data, program, error));
+    app_spent_lap(&run->spent, APP_ON_INPUT);
+    WEFT_TRY(app_run_before(run, d->step, error));
+    WEFT_TRY(weft_run(program, error));
+    for (int i = 0; i < reads->n; i++)
+        WEFT_TRY(weft_read_scalar(program, reads->values[i], &d->numbers[i], error));
+    d->seconds = app_seconds() - begun;
+    app_spent_lap(&run->spent, APP_ON_STEPS);
+    return WEFT_OK;
+}
+
+static json_t *line_of(const app_run *run, const app_run_reads *reads, const done *d)
+{
+    char rate[64];
+    json_t *line = app_metrics_line(d->step);
+    snprintf(rate, sizeof rate, "%s_per_s", run->setup.unit);
+    for (int i = 0; i < reads->n; i++)
+        json_object_set_new(line, reads->names[i], app_json_number(d->numbers[i]));
+    json_object_set_new(line, rate, app_json_number(run->setup.items / d->seconds));
+    json_object_set_new(line, "ms", app_json_number(1e3 * d->seconds));
+    return line;
+}
+
+/* A disk that is full ends the metrics, with a sentence, and not the training. */
+static void write_line(app_run *run, int64_t step, json_t *line)
+{
+    weft_error own = {.rank = -1};
+    if (app_metrics_write(&run->metrics, step, line, &own) == WEFT_OK) return;
+    fprintf(stderr, "%s; the training goes on without them\n", own.message);
+    (void)!app_metrics_close(&run->metrics, NULL);
+}
+
+/* Only the root does anything. */
+static void report(app_run *run, const app_run_reads *reads, const done *d)
+{
+    char text[400];
+    if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
+    if (!weft_mesh_is_root(weft_program_mesh(run->setup.program))) return;
+    if (d->step % 100 == 0 || d->step == run->setup.last)
+        printf("step %5lld   loss %.6f\n", (long long)d->step, d->numbers[0]);
+    if (run->metrics.file) write_line(run, d->step, line_of(run, reads, d));
+}
+
+static weft_status check(const done *d, weft_error *error)
+{
+    if (isfinite(d->numbers[0])) return WEFT_OK;
+    return weft_fail(error, WEFT_NONFINITE,
+                     "the loss is %g at step %lld; try a smaller --rate, a longer --warmup "
+                     "or --clip 1",
+                     d->numbers[0], (long long)d->step);
+}
+
+static weft_status open_metrics(app_run *run, weft_error *error)
+{
+    if (weft_mesh_is_root(weft_program_mesh(run->setup.program)))
+        (void)!app_metrics_open(&run->metrics, run->setup.settings, error);
+    run->metrics.board = &run->board;
+    return weft_world_agree(error);
+}
+
+weft_status app_run_all(app_run *run, const app_run_setup *setup, const app_run_reads *reads,
                         weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(weft_program_mesh(setup->program));
     char text[1024];
     WEFT_TRY(app_run_open(run, setup, error));
+    WEFT_TRY(open_metrics(run, error));
     run->is_running = true;
     say_start(run);
     for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
-        double number;
-        WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
-        app_spent_lap(&run->spent, APP_ON_INPUT);
-        WEFT_TRY(weft_run(setup->program, error));
-        WEFT_TRY(weft_read_scalar(setup->program, loss, &number, error));
-        app_spent_lap(&run->spent, APP_ON_STEPS);
-        if (is_root && (step % 100 == 0 || step == setup->last))
-            printf("step %5lld   loss %.6f\n", (long long)step, number);
-        if (stop_watch_news(&run->watch, text, sizeof text)) puts(text);
-        if (!isfinite(number))
-            return weft_fail(error, WEFT_NONFINITE,
-                             "the loss is %g at step %lld; try a smaller --rate, a longer --warmup "
-                             "or --clip 1",
-                             number, (long long)step);
+        done d = {.step = step};
+        WEFT_TRY(one_step(run, reads, &d, error));
+        report(run, reads, &d);
+        WEFT_TRY(check(&d, error));
         WEFT_TRY(app_run_step(run, step, error));
         if (is_root && app_comparison_tell(&run->comparison, text, sizeof text)) puts(text);
     }
@@ -49,4 +113,12 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, weft_value los
     if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
     if (is_root && app_spent_tell(&run->spent, text, sizeof text)) puts(text);
     return WEFT_OK;
+}
+
+void app_run_result(app_run *run, const char *name, double number)
+{
+    if (!run->metrics.file) return;
+    json_t *line = app_metrics_line(run->step);
+    json_object_set_new(line, name, app_json_number(number));
+    write_line(run, run->step, line);
 }

@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+int64_t app_training_last(const app_training *training)
+{
+    const int64_t steps = settings_count(training->settings, "steps"),
+                  until = settings_count(training->settings, "until");
+    return until > 0 && until < steps ? until : steps;
+}
+
 weft_dtype app_training_dtype(const app_training *training)
 {
     return settings_is(training->settings, "dtype", "f64") ? WEFT_F64 : WEFT_F32;
@@ -67,23 +74,30 @@ static const weft_optimizer *find_rule(const app_training *training, weft_error 
     return weft_optimizer_find(settings_text(training->settings, "optimizer"), error);
 }
 
+/* What a training is made of, and what is read after each step. */
+typedef struct made {
+    weft_value loss, update, rate, norm; /* norm: the invalid value where no optimizer makes it */
+} made;
+
 /* The optimizer's token, by the options; the loss. */
-static weft_status build(app_training *training, const app_training_parts *parts, weft_value *loss,
-                         weft_value *update, weft_error *error)
+static weft_status build(app_training *training, const app_training_parts *parts, made *m,
+                         weft_error *error)
 {
-    weft_value rate;
     const int64_t n_steps = settings_count(training->settings, "steps");
     const weft_optimizer *rule = find_rule(training, error);
-    *loss = parts->loss(training);
+    *m = (made){.loss = parts->loss(training)};
     const weft_dtype dtype = app_training_dtype(training);
-    WEFT_TRY(app_rate(training->settings, training->graph[APP_LEARNS], dtype, n_steps + 1, &rate,
+    WEFT_TRY(app_rate(training->settings, training->graph[APP_LEARNS], dtype, n_steps + 1, &m->rate,
                       error));
-    if (parts->update) *update = parts->update(training, *loss, rate);
-    if (parts->update && update->id != 0) return WEFT_OK;
-    *update = weft_at(rule->name, WEFT_HERE,
-                      rule->build(*loss, &(weft_optimizer_options){
-                                             .rate_value = rate,
-                                             .clip = settings_real(training->settings, "clip")}));
+    if (parts->update) m->update = parts->update(training, m->loss, m->rate);
+    if (parts->update && m->update.id != 0) return WEFT_OK;
+    const bool is_shown = app_board_is_wanted(training->settings);
+    m->update = weft_at(
+        rule->name, WEFT_HERE,
+        rule->build(m->loss,
+                    &(weft_optimizer_options){.rate_value = m->rate,
+                                              .gradient_norm = is_shown ? &m->norm : NULL,
+                                              .clip = settings_real(training->settings, "clip")}));
     return WEFT_OK;
 }
 
@@ -96,20 +110,45 @@ static weft_status begin(app_training *training, const app_training_parts *parts
     return weft_world_agree(error); /* a file may be missing on one host only */
 }
 
+/* What is read after a step: the loss, and for TensorBoard the rate and the norm of the gradient besides. */
+static app_run_reads reads_of(const app_training *training, const made *m)
+{
+    app_run_reads reads = {.values = {m->loss}, .names = {"loss"}, .n = 1};
+    if (!app_board_is_wanted(training->settings)) return reads;
+    reads.values[reads.n] = m->rate;
+    reads.names[reads.n++] = "rate";
+    if (m->norm.id == 0) return reads;
+    reads.values[reads.n] = m->norm;
+    reads.names[reads.n++] = "grad_norm";
+    return reads;
+}
+
+/* What a step's program is compiled for: what is read after it, and the update. Returns how many. */
+static int values_of(const app_training *training, const app_training_parts *parts, const made *m,
+                     app_run_reads *reads, weft_value values[APP_MOST_READ + 1])
+{
+    *reads = reads_of(training, m);
+    for (int i = 0; i < reads->n; i++)
+        values[i] = reads->values[i];
+    values[reads->n] = all_of(training, parts, m->update);
+    return reads->n + 1;
+}
+
 static weft_status compile(app_training *training, const app_training_parts *parts,
-                           weft_value *loss, weft_error *error)
+                           app_run_reads *reads, weft_error *error)
 {
     const settings *s = training->settings;
-    weft_value update;
     weft_machine_model *machine;
+    weft_value values[APP_MOST_READ + 1];
+    made m;
     WEFT_TRY(begin(training, parts, error));
-    WEFT_TRY(build(training, parts, loss, &update, error));
-    update = all_of(training, parts, update);
+    WEFT_TRY(build(training, parts, &m, error));
+    const int n = values_of(training, parts, &m, reads, values);
     WEFT_TRY(app_machine(s, training->mesh, &machine, error));
     const weft_compile_options options = {.machine = machine,
                                           .explain = settings_flag(s, "explain")};
     const weft_status status =
-        weft_compile(training->mesh, training->layout, WEFT_VALUES(*loss, update), &options,
+        weft_compile(training->mesh, training->layout, (weft_values){values, n}, &options,
                      &training->program[APP_LEARNS], error);
     weft_machine_model_destroy(&machine);
     return status;
@@ -129,15 +168,14 @@ static weft_status build_choice(void *context, const weft_choice *choice, weft_b
 {
     const looking *l = context;
     app_training other = {.own = l->training->own};
-    weft_value loss, update;
+    app_run_reads reads;
+    made m;
     other.settings = app_search_settings(&l->search, choice, error);
     if (!other.settings) return error->status;
     weft_status status = make_graph(&other, APP_LEARNS, error);
-    if (status == WEFT_OK) status = build(&other, l->parts, &loss, &update, error);
+    if (status == WEFT_OK) status = build(&other, l->parts, &m, error);
     if (status == WEFT_OK) {
-        built->values[0] = loss;
-        built->values[1] = all_of(&other, l->parts, update);
-        built->n_values = 2;
+        built->n_values = values_of(&other, l->parts, &m, &reads, built->values);
         const weft_error *first = weft_graph_error(other.graph[APP_LEARNS]);
         if (first->status != WEFT_OK)
             status = weft_fail(error, first->status, "%s", first->message);
@@ -178,9 +216,9 @@ static weft_status advise(const app_training *training, const app_training_parts
 static weft_status plan(app_training *training, const app_training_parts *parts,
                         const weft_world *world, weft_error *error)
 {
-    weft_value loss;
+    app_run_reads reads;
     const settings *s = training->settings;
-    weft_status status = compile(training, parts, &loss, error);
+    weft_status status = compile(training, parts, &reads, error);
     if (status == WEFT_OK)
         status = app_plan(s, world, training->program[APP_LEARNS], &(app_pipe){0}, error);
     if (status == WEFT_OK && settings_flag(s, "dry-run") && !settings_flag(s, "json"))
@@ -190,16 +228,22 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
 
 static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
-    weft_value loss;
+    app_run_reads reads;
     weft_error ignored = {.rank = -1};
     weft_program **program = &training->program[APP_LEARNS];
-    WEFT_TRY(compile(training, parts, &loss, error));
+    WEFT_TRY(compile(training, parts, &reads, error));
     if (parts->open(training, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
-    const app_run_setup setup = {training->settings, *program, training->data[APP_LEARNS],
-                                 settings_count(training->settings, "steps"), training->mark};
-    WEFT_TRY(app_run_all(&training->run, &setup, loss, error));
+    const app_run_setup setup = {.settings = training->settings,
+                                 .program = *program,
+                                 .data = training->data[APP_LEARNS],
+                                 .last = app_training_last(training),
+                                 .mark = training->mark,
+                                 .of = {.loss = reads.values[0]},
+                                 .items = (double)settings_count(training->settings, "batch"),
+                                 .unit = "samples"};
+    WEFT_TRY(app_run_all(&training->run, &setup, &reads, error));
     if (app_spent_is_long(&training->run.spent) && *settings_text(training->settings, "machine"))
         (void)!advise(training, parts, APP_ADVICE_SECONDS, &ignored);
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
@@ -244,7 +288,8 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
     const int words = 1 + is_search;
     training.settings = settings_read(parts->table, n - words, arguments + words, &error);
     if (training.settings && app_search_check(training.settings, is_search, &error) == WEFT_OK &&
-        app_plan_check(training.settings, &error) == WEFT_OK)
+        app_plan_check(training.settings, &error) == WEFT_OK &&
+        app_board_check(training.settings, &error) == WEFT_OK)
         (void)!work(&training, parts, is_search, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);

@@ -13,6 +13,7 @@
 #define WEFT_APPS_TRAINING_H
 
 #include "app.h"
+#include "metrics.h"
 #include "plan.h"
 #include "rate.h"
 #include "run.h"
@@ -31,6 +32,8 @@
     }
 #define APP_LEARN_OPTIONS(steps, steps_help, batch, batch_help, rate, warmup, floor, clip)         \
     {"steps", OPTION_COUNT, steps, "N", "Learning", steps_help, NULL, 1},                          \
+        {"until", OPTION_COUNT, "0",                                                               \
+         "N",     "Learning",   "stop after this step, the schedule unchanged; 0: at the end"},    \
         {"batch", OPTION_COUNT, batch, "N", "Learning", batch_help, NULL, 1},                      \
         {"optimizer",                                                                              \
          OPTION_TEXT,                                                                              \
@@ -45,9 +48,9 @@
         "clip", OPTION_REAL, clip, "X", "Learning", "largest norm of the gradient; 0: any"         \
     }
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
-    {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints"}, APP_RUN_OPTIONS,  \
-        APP_TRACE_OPTION("Continuing"), APP_PLAN_OPTIONS("The plan"),                              \
-        APP_SEARCH_OPTIONS("Search"),                                                              \
+    {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints, metrics.jsonl"},    \
+        APP_RUN_OPTIONS, APP_METRICS_OPTION("Continuing"), APP_TRACE_OPTION("Continuing"),         \
+        APP_PLAN_OPTIONS("The plan"), APP_SEARCH_OPTIONS("Search"),                                \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }
@@ -100,6 +103,8 @@ weft_status app_training_check_data(const app_training *training, const char *wh
 /* app_training_fact - what the samples to learn from are, besides what the library knows: data[APP_LEARNS] must be there. Local. */
 weft_status app_training_fact(app_training *training, const char *name, int64_t number,
                               weft_error *error);
+/* app_training_last - the step that ends the run: --until, or --steps. Local. */
+int64_t app_training_last(const app_training *training);
 /* app_training_dtype - what --dtype says. Local. */
 weft_dtype app_training_dtype(const app_training *training);
 /* app_training_graph - graph[APP_LOOKS]. Collective over the job. */

@@ -9,6 +9,7 @@
 #include "dataset_open.h"
 #include "facts.h"
 #include "part.h"
+#include "recorder.h"
 #include "sync.h"
 #include "weft/collectives.h"
 
@@ -299,8 +300,10 @@ weft_status weft_dataset_agree(weft_dataset *dataset, weft_program *program, wef
 weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     weft_error own = {.rank = -1};
+    const int64_t begun = weft_clock_ns();
     if (check_bound(dataset, program, __func__, &own) == WEFT_OK && await(dataset, &own) == WEFT_OK)
         deliver(dataset);
+    weft_recorders_input(weft_clock_ns() - begun);
     if (agree_once(dataset, &own) != WEFT_OK) return report(&own, error);
     dataset->position += dataset->batch;
     want(dataset, dataset->position);

@@ -149,7 +149,7 @@ static weft_status check_options(const settings *s, weft_error *error)
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
-    return WEFT_OK;
+    return app_board_check(s, error);
 }
 
 static gpt_mixture mixture_of(const settings *s)
@@ -303,6 +303,8 @@ static weft_status compile(gpt_setup *setup, const weft_machine_model *machine, 
     WEFT_TRY(app_links(setup->settings, setup->mesh, &setup->link, error));
     options.link = setup->link.text;
     options.machine = machine;
+    setup->compiled = options;
+    setup->compiled.machine = NULL; /* which lives as long as this call */
     return weft_compile(setup->mesh, setup->layout, (weft_values){values, n}, &options,
                         &setup->program, error);
 }

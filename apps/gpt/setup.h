@@ -43,7 +43,8 @@ typedef struct gpt_setup {
     char data_path[4096];
     app_run run;
     app_link link;
-    uint64_t machine_hash; /* of --machine, which the plan is for; 0: none */
+    weft_compile_options compiled; /* as the program was */
+    uint64_t machine_hash;         /* of --machine, which the plan is for; 0: none */
 } gpt_setup;
 
 /* gpt_setup_check - settings to numbers; what the table of options cannot check by itself. Local. */

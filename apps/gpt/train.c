@@ -13,6 +13,7 @@ static weft_status one_step(gpt_setup *setup, gpt_step *step, weft_error *error)
     const double begun = app_seconds();
     WEFT_TRY(weft_dataset_next(setup->data, setup->program, error));
     app_spent_lap(&setup->run.spent, APP_ON_INPUT);
+    WEFT_TRY(app_run_before(&setup->run, step->step, error));
     WEFT_TRY(weft_run(setup->program, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->loss, &step->loss, error));
     WEFT_TRY(weft_read_scalar(setup->program, setup->norm, &step->norm, error));
@@ -107,12 +108,20 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
         .program = setup->program,
         .data = setup->data,
         .last = setup->until,
+        .of = {.loss = setup->loss,
+               .variables = setup->variables,
+               .gradients = setup->gradients,
+               .n = setup->gradients ? gpt_n_variables(&setup->shape) : 0,
+               .options = &setup->compiled},
+        .items = (double)setup->shape.batch * (double)setup->shape.seq,
+        .unit = "tokens",
         .looks = {setup->held.program, "held-out", setup->held.n_batches},
         .is_quiet = settings_flag(setup->settings, "quiet")};
     gpt_report report = {0};
     weft_error own = {.rank = -1};
     if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)
         gpt_report_open(&report, setup, &own);
+    report.metrics.board = &setup->run.board;
     if (weft_world_agree(&own) == WEFT_OK) run(setup, &report, &own);
     gpt_report_close(&report, &own);
     stop_watch_close(); /* nothing is left to save: a signal ends the process again */

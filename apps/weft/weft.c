@@ -1,5 +1,5 @@
 /* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * ended jobs (postmortem), traced steps (trace), runs and plans as a page (report), a text in words (tokens). */
+ * running jobs (top), ended jobs (postmortem), traced steps (trace), runs and plans as a page (report), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "postmortem.h"
 #include "report/report.h"
 #include "tokens.h"
+#include "top/top.h"
 #include "trace/trace.h"
 
 static const option info_options[] = {
@@ -241,12 +242,13 @@ static const command commands[] = {{&info_table, info},
                                    {&ckpt_table, ckpt_main},
                                    {&tokens_table, tokens_main},
                                    {&postmortem_table, postmortem_main},
+                                   {&top_table, top_main},
                                    {&doctor_table, doctor_main},
                                    {&calibrate_table, calibrate_main},
                                    {&machine_table, machine_main},
                                    {&trace_table, trace_main},
-                                    {&report_table, report_main},
-                                    {&diff_table, diff_main}};
+                                   {&report_table, report_main},
+                                   {&diff_table, diff_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -20,13 +20,6 @@ struct weft_postmortem {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int is_record(const struct dirent *entry)
-{
-    const size_t length = strlen(entry->d_name);
-    return length > 9 && strncmp(entry->d_name, "rank_", 5) == 0 &&
-           strcmp(entry->d_name + length - 4, ".rec") == 0;
-}
-
 static int by_rank(const void *a, const void *b)
 {
     const weft_recorder *const *one = a, *const *other = b;
@@ -49,17 +42,6 @@ static weft_status read_all(weft_postmortem *p, const char *folder, struct diren
     }
     if (status == WEFT_OK) qsort(p->recorders, (size_t)n, sizeof *p->recorders, by_rank);
     return status;
-}
-
-/* A run directory, its folder of records, or any folder that has some. */
-static int find_records(const char *path, char *folder, size_t bytes, struct dirent ***entries)
-{
-    snprintf(folder, bytes, "%.3900s/recorder", path);
-    int n = scandir(folder, entries, is_record, alphasort);
-    if (n > 0) return n;
-    if (n == 0) free(*entries);
-    snprintf(folder, bytes, "%.3900s", path);
-    return scandir(folder, entries, is_record, alphasort);
 }
 
 /* ---- what they say --------------------------------------------------------------------------- */
@@ -145,20 +127,12 @@ weft_status weft_postmortem_open(const char *path, weft_postmortem **postmortem,
     WEFT_GIVEN(postmortem, error);
     *postmortem = NULL;
     WEFT_GIVEN(path, error);
-    const int n = find_records(path, folder, sizeof folder, &entries);
-    if (n <= 0) {
-        if (n == 0) free(entries);
-        return weft_fail(error, WEFT_USAGE,
-                         "%.300s has no records of a job (recorder/rank_00000.rec); name the "
-                         "directory that was given with --run",
-                         path);
-    }
+    const int n = weft_recorders_find(path, folder, sizeof folder, &entries, error);
+    if (n == 0) return error ? error->status : WEFT_USAGE;
     weft_postmortem *p = *postmortem = calloc(1, sizeof *p);
     weft_status status =
         p ? read_all(p, folder, entries, n, error) : weft_fail_memory(error, sizeof *p);
-    for (int i = 0; i < n; i++)
-        free(entries[i]);
-    free(entries);
+    weft_recorders_found(entries, n);
     if (status != WEFT_OK) {
         weft_postmortem_close(postmortem);
         return status;

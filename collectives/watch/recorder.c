@@ -144,6 +144,12 @@ void weft_recorders_alive(int64_t now)
     weft_lock_give(&here.writing);
 }
 
+void weft_recorders_input(int64_t ns)
+{
+    for (int i = 0; i < weft_n_recorders(); i++)
+        weft_sync_add_relaxed(&here.all[i]->head.input, ns);
+}
+
 static void fill_head(weft_recorder_head *head, int rank)
 {
     memcpy(head->magic, magic, sizeof magic);
@@ -348,6 +354,9 @@ void weft_recorder_end(weft_recorder *recorder, const weft_call_mark *mark)
     weft_recorder_head *head = &recorder->head;
     weft_record *record = record_of(recorder, mark);
     if (record) stamp(&record->ended);
+    if (record && weft_sync_load_relaxed(&head->waiting) == mark->number)
+        weft_sync_add_relaxed(&head->waited,
+                              record->ended - (record->awaited ? record->awaited : record->begun));
     weft_sync_store_release(&head->waiting, 0);
     if (weft_sync_load_relaxed(&head->n_open) > 0) weft_sync_sub_relaxed(&head->n_open, 1);
     if (weft_sync_load_relaxed(&head->oldest) == mark->number) find_oldest(recorder);

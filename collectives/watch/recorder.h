@@ -23,7 +23,8 @@ enum {
     WEFT_DEVICE_BYTES = 24,
     WEFT_VERDICT_BYTES = 1536,
     WEFT_MOST_RECORDERS = 4096, /* ranks of one process */
-    WEFT_RECORDER_FORMAT = 5
+    WEFT_UNIT_BYTES = 16,
+    WEFT_RECORDER_FORMAT = 6
 };
 
 /* What a call is. The conversions come first, numbered as in weft_convert_kind. */
@@ -103,6 +104,12 @@ typedef struct weft_recorder_head {
     _Atomic uint32_t step, spot; /* where a running rank is between calls */
     _Atomic int32_t is_running;
     _Atomic uint64_t thread; /* that runs it, in its process */
+    /* For those who look on (live.c): ns that the rank has stood still for others, and its program for its next batch; when the last run
+     * began, ns since 1970 */
+    _Atomic int64_t waited, input, run_begun;
+    /* what weft_watch_work has said; 0: nothing */
+    _Atomic int64_t last_run, items;
+    char unit[WEFT_UNIT_BYTES];
     _Atomic uint32_t n_spots, n_channels;
     _Atomic int32_t signal; /* that it died of */
     _Atomic int32_t has_left;
@@ -198,11 +205,15 @@ static inline void weft_recorder_step(weft_recorder *recorder, uint32_t step, ui
     weft_sync_store_relaxed(&recorder->head.step, step);
     weft_sync_store_release(&recorder->head.spot, spot);
 }
+/* weft_recorders_input - the program has stood still for its next batch, so many ns. Local, from the controlling thread. */
+void weft_recorders_input(int64_t ns);
+int64_t weft_clock_ns(void); /* since 1970 */
 /* A program's run begins (its number, from 1) and ends (0). */
 static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)
 {
     if (recorder == NULL) return;
-    if (run > 0) weft_sync_store_relaxed(&recorder->head.run, run);
+    if (run > 0) weft_sync_store_relaxed(&recorder->head.run_begun, weft_clock_ns());
+    if (run > 0) weft_sync_store_release(&recorder->head.run, run);
     weft_sync_store_relaxed(&recorder->head.thread, weft_this_thread());
     weft_sync_store_relaxed(&recorder->head.is_running, run > 0);
 }
@@ -213,6 +224,5 @@ void weft_watch_saving(bool is_saving);
 
 /* weft_digest - FNV-1a of bytes, begun with 0 or with another's result. Local. */
 uint64_t weft_digest(uint64_t before, const void *data, size_t bytes);
-int64_t weft_clock_ns(void); /* since 1970 */
 
 #endif

@@ -3,10 +3,14 @@
  * The file is memory that nobody put in order: every number is checked before it is used as an
  * index (view.c), and every text is made one that can be printed.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "view.h"
@@ -31,7 +35,7 @@ static size_t character_bytes(const unsigned char *text)
     return is_other_form ? 0 : bytes;
 }
 
-static void mend_text(char *text, size_t bytes)
+void weft_text_mend(char *text, size_t bytes)
 {
     text[bytes - 1] = '\0';
     for (unsigned char *at = (unsigned char *)text; *at != '\0';) {
@@ -44,14 +48,14 @@ static void mend_text(char *text, size_t bytes)
 static void mend_texts(weft_recorder *recorder)
 {
     weft_recorder_head *head = &recorder->head;
-    mend_text(head->host, sizeof head->host);
-    mend_text(head->busy, sizeof head->busy);
-    mend_text(head->device.device, sizeof head->device.device);
-    mend_text(head->verdict, sizeof head->verdict);
+    weft_text_mend(head->host, sizeof head->host);
+    weft_text_mend(head->busy, sizeof head->busy);
+    weft_text_mend(head->device.device, sizeof head->device.device);
+    weft_text_mend(head->verdict, sizeof head->verdict);
     for (int i = 0; i < WEFT_CHANNELS; i++)
-        mend_text(head->channels[i].axes, sizeof head->channels[i].axes);
+        weft_text_mend(head->channels[i].axes, sizeof head->channels[i].axes);
     for (int i = 0; i < WEFT_SPOTS; i++)
-        mend_text(recorder->spots[i].text, sizeof recorder->spots[i].text);
+        weft_text_mend(recorder->spots[i].text, sizeof recorder->spots[i].text);
 }
 
 weft_status weft_recorder_read(const char *path, weft_recorder **made, weft_error *error)
@@ -71,6 +75,96 @@ weft_status weft_recorder_read(const char *path, weft_recorder **made, weft_erro
                          sizeof *recorder, WEFT_RECORDER_FORMAT);
     mend_texts(recorder);
     return WEFT_OK;
+}
+
+/* ---- a rank that writes it -------------------------------------------------------------------- */
+
+/* Memory of zeros lies behind the file, so that a text without an end, in a file of somebody else's, ends there. */
+static size_t mapped_bytes(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (sizeof(weft_recorder) + page - 1) / page * page + page;
+}
+
+static weft_status map_file(int file, const char *path, const weft_recorder **made,
+                            weft_error *error)
+{
+    struct stat facts;
+    if (fstat(file, &facts) != 0)
+        return weft_fail(error, WEFT_IO, "cannot read %.300s: %s", path, strerror(errno));
+    if (facts.st_size != (off_t)sizeof(weft_recorder))
+        return weft_fail(
+            error, WEFT_CORRUPT,
+            "%.300s is not a record of this version of Weft (%lld bytes; expected %zu)", path,
+            (long long)facts.st_size, sizeof(weft_recorder));
+    void *room = mmap(NULL, mapped_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return weft_fail_memory(error, mapped_bytes());
+    *made = room;
+    if (mmap(room, sizeof(weft_recorder), PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+        return weft_fail(error, WEFT_IO, "cannot map %.300s: %s", path, strerror(errno));
+    return WEFT_OK;
+}
+
+weft_status weft_recorder_map(const char *path, const weft_recorder **made, weft_error *error)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *made = NULL;
+    if (file < 0) return weft_fail(error, WEFT_IO, "cannot read %.300s: %s", path, strerror(errno));
+    const weft_status status = map_file(file, path, made, error);
+    close(file);
+    WEFT_TRY(status);
+    const weft_recorder_head *head = &(*made)->head;
+    if (memcmp(head->magic, "weftrec", 8) == 0 && head->format == WEFT_RECORDER_FORMAT &&
+        head->rank >= 0)
+        return WEFT_OK;
+    return weft_fail(error, WEFT_CORRUPT,
+                     "%.300s is not a record of this version of Weft (format %u; expected %d)",
+                     path, head->format, WEFT_RECORDER_FORMAT);
+}
+
+void weft_recorder_unmap(const weft_recorder **recorder)
+{
+    if (*recorder) munmap((void *)(uintptr_t)*recorder, mapped_bytes());
+    *recorder = NULL;
+}
+
+/* ---- a job's ----------------------------------------------------------------------------------- */
+
+static int is_record(const struct dirent *entry)
+{
+    const size_t length = strlen(entry->d_name);
+    return length > 9 && strncmp(entry->d_name, "rank_", 5) == 0 &&
+           strcmp(entry->d_name + length - 4, ".rec") == 0;
+}
+
+int weft_recorders_find(const char *path, char *folder, size_t bytes, struct dirent ***entries,
+                        weft_error *error)
+{
+    snprintf(folder, bytes, "%.3900s/recorder", path);
+    int n = scandir(folder, entries, is_record, alphasort);
+    if (n > 0) return n;
+    if (n == 0) free(*entries);
+    const bool is_refused = n < 0 && errno == EACCES;
+    if (!is_refused) snprintf(folder, bytes, "%.3900s", path);
+    if (!is_refused) n = scandir(folder, entries, is_record, alphasort);
+    if (n > 0) return n;
+    if (n == 0) free(*entries);
+    if (n < 0 && errno == EACCES)
+        weft_fail(error, WEFT_IO, "cannot look into %.300s: %s; ask its owner", folder,
+                  strerror(errno));
+    else
+        weft_fail(error, WEFT_USAGE,
+                  "%.300s has no records of a job (recorder/rank_00000.rec); name the "
+                  "directory that was given with --run",
+                  path);
+    return 0;
+}
+
+void weft_recorders_found(struct dirent **entries, int n)
+{
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    if (n > 0) free(entries);
 }
 
 /* ---- ranks that can no longer speak ---------------------------------------------------------- */

@@ -98,6 +98,19 @@ void weft_view_refresh(const char *folder, weft_rank_view *view);
 /* weft_recorder_read - the recorder in a file, checked; the caller frees it. WEFT_CORRUPT: it is none. Local. */
 weft_status weft_recorder_read(const char *path, weft_recorder **recorder, weft_error *error);
 
+/* weft_recorder_map - the same, where its rank writes it, and weft_recorder_unmap. What it says changes, and is what anybody wrote:
+ * weft_view_take takes it as it is. WEFT_CORRUPT: it is none; the mapping is unmapped by the caller. Local. */
+weft_status weft_recorder_map(const char *path, const weft_recorder **recorder, weft_error *error);
+void weft_recorder_unmap(const weft_recorder **recorder);
+/* weft_recorders_find - the records of a run directory, or of a folder that has some: their names, as scandir makes them; `folder`
+ * [bytes]: where they are. returns how many; 0 with WEFT_USAGE where there are none. Own them: weft_recorders_found. */
+struct dirent;
+int weft_recorders_find(const char *path, char *folder, size_t bytes, struct dirent ***entries,
+                        weft_error *error);
+void weft_recorders_found(struct dirent **entries, int n);
+/* weft_text_mend - a text of a file that anybody wrote, made one that can be printed: [bytes]. */
+void weft_text_mend(char *text, size_t bytes);
+
 /* weft_record_print - "all_reduce 12 over data of w.grad [...] f32, called at model.c:88". */
 void weft_record_print(const weft_recorder *recorder, const weft_record *record, char *text,
                        size_t bytes);

@@ -399,6 +399,16 @@ void weft_watch_saved(int64_t step)
         weft_sync_store(&weft_recorder_at(i)->head.saved, step);
 }
 
+void weft_watch_work(int64_t last, int64_t items, const char *unit)
+{
+    for (int i = 0; i < weft_n_recorders(); i++) {
+        weft_recorder_head *head = &weft_recorder_at(i)->head;
+        snprintf(head->unit, sizeof head->unit, "%s", unit ? unit : "");
+        weft_sync_store_relaxed(&head->items, items > 0 ? items : 0);
+        weft_sync_store_release(&head->last_run, last > 0 ? last : 0);
+    }
+}
+
 weft_status weft_watch_record(const char *folder, weft_error *error)
 {
     struct stat facts;

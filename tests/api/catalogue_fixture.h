@@ -130,6 +130,7 @@ static void make_files(fixture *f)
         exit(1);
     MUST(weft_watch_record(f->records, error));
     MUST(weft_postmortem_open(f->records, &f->postmortem, error));
+    MUST(weft_live_open(f->records, &f->live, error));
     MUST(weft_machine_model_read("laptop", &f->machine, error));
     const weft_trace_part traced = {f->program, "program", 1};
     f->trace_part = (weft_trace_part){f->spare_program, "spare", 1};

@@ -72,6 +72,7 @@ typedef struct fixture {
     weft_checkpoints *checkpoints;
     weft_stored *stored;
     weft_postmortem *postmortem;
+    weft_live *live;
     weft_machine_model *machine;
     weft_trace *trace;
     weft_trace_part trace_part;

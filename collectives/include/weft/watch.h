@@ -47,6 +47,46 @@ WEFT_API void weft_watch_hurry(void);
 /* weft_watch_saved - the newest checkpoint's step, for reports. Local. */
 WEFT_API void weft_watch_saved(int64_t step);
 
+/* weft_watch_work - what this process's program is at, for those who look on (weft_live_open): a run goes through so many `items` of
+ * `unit` ("tokens", of which 15 letters are kept; NULL: none), and run number `last` is to be the last; 0: not known. Local; not while a
+ * program runs. */
+WEFT_API void weft_watch_work(int64_t last, int64_t items, const char *unit);
+
+/* ---- while it runs, from another process: no world, no mesh. All Local. ---------------------------------------- */
+
+typedef struct weft_live weft_live; /* opaque: the records of a job, as its ranks write them */
+
+typedef struct weft_live_rank {
+    int rank, pid;
+    const char *host;
+    bool is_here;    /* on this host, so that what it writes is seen at once */
+    bool is_running; /* its process is there; of another host: it was heard in the last 10 s */
+    bool has_left;   /* its process said that it ends */
+    int64_t run, saved,
+        last; /* runs begun; step of the newest checkpoint, -1: none; weft_watch_work's, 0: not known */
+    int64_t items;     /* of a run; 0: not known */
+    const char *unit;  /* of these; "": not known */
+    const char *doing; /* as of weft_rank_report */
+    int awaits;        /* the first rank that it waits for; -1: none */
+    int n_waiters;     /* ranks that wait for it */
+    /* seconds since the job began: that it has stood still for other ranks; that its program has for its next batch */
+    double waited, input;
+    double opened, begun,
+        alive;      /* seconds since 1970: the record, the last run, the last sign of life */
+    int64_t memory; /* bytes that its process has in memory; 0: not known */
+} weft_live_rank;
+
+/* weft_live_open - the records under a run directory, or its `recorder` folder. They are looked at where the ranks write them, so the ranks
+ * have no work with it. returns WEFT_USAGE where there are none, WEFT_IO where they cannot be read, WEFT_CORRUPT for those of another version */
+WEFT_API WEFT_MUST_CHECK weft_status weft_live_open(const char *path, weft_live **live,
+                                                    weft_error *error);
+/* weft_live_look - the ranks at this moment; what was borrowed before is gone. NULL: nothing. Returns seconds since 1970. */
+WEFT_API double weft_live_look(weft_live *live);
+WEFT_API int weft_live_n_ranks(const weft_live *live);
+/* By rank; NULL past the end, and before the first look. Borrowed until the next look. */
+WEFT_API const weft_live_rank *weft_live_rank_at(const weft_live *live, int index);
+WEFT_API void weft_live_close(weft_live **live);
+
 /* ---- after the end: no world, no mesh. All Local. ------------------------------------------------------------- */
 
 typedef struct weft_postmortem weft_postmortem; /* opaque: the records of one job */

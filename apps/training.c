@@ -124,7 +124,7 @@ static app_run_reads reads_of(const app_training *training, const made *m)
 }
 
 /* What a step's program is compiled for: what is read after it, and the update. Returns how many. */
-static int values_of(const app_training *training, const app_training_parts *parts, const made *m,
+static int values_of(app_training *training, const app_training_parts *parts, const made *m,
                      app_run_reads *reads, weft_value values[APP_MOST_READ + 1])
 {
     *reads = reads_of(training, m);

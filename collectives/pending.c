@@ -18,7 +18,9 @@ enum {
     STRANGERS_NS =
         1000000,          /* away from the core after which it is strangers who have it          */
     STRANGERS_WAITS = 64, /* that go by without yielding, before it is tried again               */
-    DOZE_NS = 20000       /* slept where nobody wakes                                            */
+    DOZE_NS = 20000,      /* slept where nobody wakes, at least                                  */
+    DOZE_PART = 8,        /* and this part of the wait so far, which is at most so much longer   */
+    LONG_DOZE_NS = 500000 /* and no more                                                         */
 };
 
 static void unlink_pending(weft_desk *desk, weft_pending *it)
@@ -87,12 +89,20 @@ static void let_others_run(weft_desk *desk, const weft_pending *it)
     desk->n_no_yields = STRANGERS_WAITS;
 }
 
+/* Who looks again and again takes the core from those that he waits for. */
+static int64_t doze_ns(int64_t waited)
+{
+    const int64_t ns = DOZE_NS + waited / DOZE_PART;
+    return ns < LONG_DOZE_NS ? ns : LONG_DOZE_NS;
+}
+
 static void wait_long(weft_desk *desk, const weft_pending *it)
 {
     weft_waiter wait = on_bell;
     const int64_t begin = weft_sync_now();
     while (!it->is_over) {
-        const bool is_long = desk->can_sleep && weft_sync_now() - begin > YIELD_NS;
+        const int64_t waited = weft_sync_now() - begin;
+        const bool is_long = desk->can_sleep && waited > YIELD_NS;
         if (desk->n_no_yields == 0 && !is_long) {
             let_others_run(desk, it);
             continue;
@@ -100,7 +110,7 @@ static void wait_long(weft_desk *desk, const weft_pending *it)
         if (desk->can_sleep)
             sleep_once(desk, it);
         else
-            weft_waiter_nap(&wait, DOZE_NS);
+            weft_waiter_nap(&wait, doze_ns(waited));
         weft_desk_poll(desk);
     }
     if (desk->n_no_yields > 0) desk->n_no_yields--;

@@ -83,10 +83,7 @@ static void let_others_run(weft_desk *desk, const weft_pending *it)
     weft_sync_yield();
     const bool was_long = weft_sync_now() - begin > STRANGERS_NS;
     weft_desk_poll(desk);
-    if (!was_long || it->is_over) return;
-    if (!desk->is_hasty) weft_sync_hasten();
-    desk->is_hasty = true;
-    desk->n_no_yields = STRANGERS_WAITS;
+    if (was_long && !it->is_over) desk->n_no_yields = STRANGERS_WAITS;
 }
 
 /* Who looks again and again takes the core from those that he waits for. */

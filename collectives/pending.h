@@ -24,7 +24,6 @@ typedef struct weft_desk {
     int n_spins;     /* looks before others are let run */
     int n_no_yields; /* waits to come in which the core is not yielded: strangers would have it */
     uint64_t round;  /* times that all under way was polled */
-    bool is_hasty;   /* has found strangers, and asked to run as soon as it wakes */
     bool is_waiting; /* in weft_desk_wait: it has nothing else to do */
     bool can_sleep;  /* whoever brings something on rings */
     _Alignas(64) weft_word bell;

@@ -29,9 +29,9 @@ typedef struct weft_desk {
     _Alignas(64) weft_word bell;
 } weft_desk;
 
-/* weft_desk_spins - looks of a rank before it lets others run, with so many ranks on its host: many only where each has a core
- * of its own. Local. */
-int weft_desk_spins(int n_near);
+/* weft_desk_open - of a rank with so many on its host, all of which have a core of their own or not; can_sleep: whoever brings
+ * something on rings. Local. */
+void weft_desk_open(weft_desk *desk, bool can_sleep, int n_near);
 /* weft_desk_begin - `it` is under way from now on: every wait of the rank polls it, until it is over. Local. */
 void weft_desk_begin(weft_desk *desk, weft_pending *it);
 /* weft_desk_wait - until it is over; returns how it went. */

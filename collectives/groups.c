@@ -36,16 +36,13 @@ struct weft_comms {
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-/* A rank sleeps if whoever brings something on for it,
- * at the bottom of what carries it, wakes it. */
+/* A rank sleeps if whoever brings something on for it, at the bottom of what carries it, wakes it. */
 static void prepare_desks(const weft_comms *comms)
 {
     const int n_local = weft_mesh_n_local(comms->mesh);
     const int n_near = is_here(comms->mesh) ? n_local : weft_world_n_near();
-    for (int i = 0; i < n_local; i++) {
-        comms->desks[i].can_sleep = comms->engine->wakes;
-        comms->desks[i].n_spins = weft_desk_spins(n_near);
-    }
+    for (int i = 0; i < n_local; i++)
+        weft_desk_open(&comms->desks[i], comms->engine->wakes, n_near);
 }
 
 weft_status weft_comms_create(weft_mesh *mesh, weft_comms **comms, weft_error *error)

@@ -46,7 +46,7 @@ static weft_desk desk;
 
 void weft_mpi_crowd(int n_near)
 {
-    desk.n_spins = weft_desk_spins(n_near);
+    weft_desk_open(&desk, false, n_near);
 }
 
 int weft_mpi_finish(int code, MPI_Request request)

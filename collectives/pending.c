@@ -18,7 +18,9 @@ enum {
     STRANGERS_NS =
         1000000,          /* away from the core after which it is strangers who have it          */
     STRANGERS_WAITS = 64, /* that go by without yielding, before it is tried again               */
-    DOZE_NS = 20000       /* slept where nobody wakes                                            */
+    DOZE_NS = 20000,      /* slept where nobody wakes, at least                                  */
+    DOZE_PART = 8,        /* and this part of the wait so far, which is at most so much longer   */
+    LONG_DOZE_NS = 500000 /* and no more                                                         */
 };
 
 static void unlink_pending(weft_desk *desk, weft_pending *it)
@@ -28,9 +30,14 @@ static void unlink_pending(weft_desk *desk, weft_pending *it)
     it->next = it->previous = NULL;
 }
 
-int weft_desk_spins(int n_near)
+/* As a rank of this process set it last. A new desk begins with it: programs come and go, strangers stay. */
+static _Atomic int n_no_yields;
+
+void weft_desk_open(weft_desk *desk, bool can_sleep, int n_near)
 {
-    return n_near <= weft_machine_info()->host_cores ? SPINS : SPINS_CROWDED;
+    *desk =
+        (weft_desk){.can_sleep = can_sleep, .n_no_yields = weft_sync_load_relaxed(&n_no_yields)};
+    desk->n_spins = n_near <= weft_machine_info()->host_cores ? SPINS : SPINS_CROWDED;
 }
 
 void weft_desk_begin(weft_desk *desk, weft_pending *it)
@@ -74,6 +81,12 @@ void weft_desk_ring(weft_desk *desk)
     weft_word_wake(&desk->bell, WEFT_OF_THREADS);
 }
 
+static void set_no_yields(weft_desk *desk, int n)
+{
+    desk->n_no_yields = n;
+    weft_sync_store_relaxed(&n_no_yields, n);
+}
+
 /* Peers who have had the core for long have brought something. */
 static void let_others_run(weft_desk *desk, const weft_pending *it)
 {
@@ -81,10 +94,14 @@ static void let_others_run(weft_desk *desk, const weft_pending *it)
     weft_sync_yield();
     const bool was_long = weft_sync_now() - begin > STRANGERS_NS;
     weft_desk_poll(desk);
-    if (!was_long || it->is_over) return;
-    if (!desk->is_hasty) weft_sync_hasten();
-    desk->is_hasty = true;
-    desk->n_no_yields = STRANGERS_WAITS;
+    if (was_long && !it->is_over) set_no_yields(desk, STRANGERS_WAITS);
+}
+
+/* Who looks again and again takes the core from those that he waits for. */
+static int64_t doze_ns(int64_t waited)
+{
+    const int64_t ns = DOZE_NS + waited / DOZE_PART;
+    return ns < LONG_DOZE_NS ? ns : LONG_DOZE_NS;
 }
 
 static void wait_long(weft_desk *desk, const weft_pending *it)
@@ -92,7 +109,8 @@ static void wait_long(weft_desk *desk, const weft_pending *it)
     weft_waiter wait = on_bell;
     const int64_t begin = weft_sync_now();
     while (!it->is_over) {
-        const bool is_long = desk->can_sleep && weft_sync_now() - begin > YIELD_NS;
+        const int64_t waited = weft_sync_now() - begin;
+        const bool is_long = desk->can_sleep && waited > YIELD_NS;
         if (desk->n_no_yields == 0 && !is_long) {
             let_others_run(desk, it);
             continue;
@@ -100,10 +118,10 @@ static void wait_long(weft_desk *desk, const weft_pending *it)
         if (desk->can_sleep)
             sleep_once(desk, it);
         else
-            weft_waiter_nap(&wait, DOZE_NS);
+            weft_waiter_nap(&wait, doze_ns(waited));
         weft_desk_poll(desk);
     }
-    if (desk->n_no_yields > 0) desk->n_no_yields--;
+    if (desk->n_no_yields > 0) set_no_yields(desk, desk->n_no_yields - 1);
 }
 
 weft_status weft_desk_wait(weft_desk *desk, weft_pending *it, weft_error *error)

@@ -24,15 +24,14 @@ typedef struct weft_desk {
     int n_spins;     /* looks before others are let run */
     int n_no_yields; /* waits to come in which the core is not yielded: strangers would have it */
     uint64_t round;  /* times that all under way was polled */
-    bool is_hasty;   /* has found strangers, and asked to run as soon as it wakes */
     bool is_waiting; /* in weft_desk_wait: it has nothing else to do */
     bool can_sleep;  /* whoever brings something on rings */
     _Alignas(64) weft_word bell;
 } weft_desk;
 
-/* weft_desk_spins - looks of a rank before it lets others run, with so many ranks on its host: many only where each has a core
- * of its own. Local. */
-int weft_desk_spins(int n_near);
+/* weft_desk_open - of a rank with so many on its host, all of which have a core of their own or not; can_sleep: whoever brings
+ * something on rings. Local. */
+void weft_desk_open(weft_desk *desk, bool can_sleep, int n_near);
 /* weft_desk_begin - `it` is under way from now on: every wait of the rank polls it, until it is over. Local. */
 void weft_desk_begin(weft_desk *desk, weft_pending *it);
 /* weft_desk_wait - until it is over; returns how it went. */

@@ -18,11 +18,6 @@ void weft_sync_yield(void)
     weft_system_yield();
 }
 
-void weft_sync_hasten(void)
-{
-    weft_system_hasten();
-}
-
 int64_t weft_sync_now(void)
 {
     return weft_system_now();

@@ -101,11 +101,9 @@ void weft_waiter_nap(weft_waiter *waiter, int64_t ns);
 void weft_waiter_end(weft_waiter *waiter);
 
 /* weft_sync_relax, weft_sync_yield - between two looks of a loop of the caller's own: for some cycles; until others
- * that want the core had it. weft_sync_hasten - from now on this thread is to run as soon as it wakes, where strangers keep the
- * core. weft_sync_now - ns, of a clock that only goes forwards. Any thread. */
+ * that want the core had it. weft_sync_now - ns, of a clock that only goes forwards. Any thread. */
 void weft_sync_relax(void);
 void weft_sync_yield(void);
-void weft_sync_hasten(void);
 int64_t weft_sync_now(void);
 /* The same in seconds. */
 static inline double weft_sync_seconds(void)

@@ -16,7 +16,6 @@ void weft_system_waits(const char *what, int whom); /* what the next of these is
 void weft_system_relax(void);
 void weft_system_yield(void);
 void weft_system_nap(int64_t ns);
-void weft_system_hasten(void);
 int64_t weft_system_now(void);
 void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,
                        int64_t timeout_ns);
@@ -33,7 +32,6 @@ void weft_system_join(pthread_t thread);
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,23 +63,6 @@ static inline void weft_system_yield(void)
 static inline void weft_system_nap(int64_t ns)
 {
     nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
-}
-
-/* By slices of a tenth of a millisecond, in which Linux from 6.12 on measures who wakes against who runs; older ones take no
- * notice. A thread of another kind than the usual has been given its own by somebody. */
-static inline void weft_system_hasten(void)
-{
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t slice_ns, deadline, period;
-    } it = {.size = sizeof it};
-    if (syscall(SYS_sched_getattr, 0, &it, sizeof it, 0) != 0 || it.policy != SCHED_OTHER) return;
-    it.slice_ns = 100000;
-    (void)syscall(SYS_sched_setattr, 0, &it, 0);
-    (void)prctl(PR_SET_TIMERSLACK, 1000); /* ns by which a nap may be longer; else 50000 */
 }
 
 static inline int64_t weft_system_now(void)

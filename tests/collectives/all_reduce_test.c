@@ -38,7 +38,7 @@ static void reduce_on_rank(const ranks *all, int rank)
         for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
             if (!weft_combiner_of((weft_combine)combine, (weft_dtype)dtype)) continue;
             /* further dtypes walk the same way */
-            const size_t every = dtype > WEFT_I32 || weft_test_share() < 0.1 ? 3 : 1;
+            const size_t every = dtype > WEFT_I32 ? 3 : (size_t)weft_test_stride(3);
             for (size_t i = 0; i < sizeof states / sizeof *states; i += every)
                 check_one(weft_comm_of(all->comms, rank, everybody(all)), (weft_combine)combine,
                           (weft_dtype)dtype, states[i] * weft_combine_width((weft_combine)combine));

@@ -49,7 +49,7 @@ static void check_restored(const net_options *o, const place *where, const char 
 /* name: of the folders. Under sanitizers each place is restored from some others only: pairs walk the same code. */
 static void restore_everywhere(const net_options *o, const char *name)
 {
-    const int every = weft_test_share() < 0.1 ? 4 : 1;
+    const int every = weft_test_stride(4);
     for (int from = 0; from < n_places; from++) {
         char values[NET_BYTES], directory[128];
         weft_error error = {0};

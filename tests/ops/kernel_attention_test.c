@@ -47,14 +47,14 @@ static void random_case(weft_dtype dtype, int most, int n_orders)
 
 static void test_small_cases_in_every_order(void)
 {
-    for (int i = 0; i < 150; i++)
+    for (int i = 0; i < 150; i += weft_test_stride(4))
         for (int dtype = 0; dtype < WEFT_I32; dtype++)
             random_case((weft_dtype)dtype, 12, i % 3 == 0 ? ORDERS : 3);
 }
 
 static void test_several_blocks_and_tiles(void)
 {
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i += weft_test_stride(3))
         for (int dtype = 0; dtype < WEFT_I32; dtype++)
             random_case((weft_dtype)dtype, 400, 3);
 }

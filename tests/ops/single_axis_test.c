@@ -117,9 +117,8 @@ static void check_added(const gpt_layout *c, const found *own, int a)
 
 static void test_an_axis_of_one_rank_changes_nothing(void)
 {
-    const int every =
-        weft_test_share() < 0.1 ? 2 : 1; /* what plans say is not what sanitizers see */
-    for (int i = 0; i < GPT_LAYOUTS; i++) {
+    const int every = weft_test_stride(2);
+    for (int i = 0; i < GPT_LAYOUTS; i += weft_test_stride(3)) { /* apps/gpt_layouts has all */
         found own;
         weft_error error = {0};
         CHECK_OK(

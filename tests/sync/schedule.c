@@ -295,10 +295,6 @@ void weft_system_yield(void)
     pause_thread();
 }
 
-void weft_system_hasten(void)
-{
-}
-
 void weft_system_nap(int64_t ns)
 {
     (void)ns;

@@ -11,6 +11,7 @@
  */
 #include "pack.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- spans ----------------------------------------------------------------------------------- */
@@ -38,11 +39,33 @@ static uint32_t find_span(const spans *s, int64_t begin)
     return low;
 }
 
-static bool make_room(spans *s, weft_arena *arena)
+/* Where lists of spans are: many are short, so they are taken many at a time. */
+typedef struct span_store {
+    weft_arena *arena;
+    span *free;
+    uint32_t n_free;
+} span_store;
+
+static span *take_spans(span_store *store, uint32_t n)
+{
+    enum { AT_A_TIME = 256 };
+    if (store->n_free < n) {
+        const uint32_t taken = n > AT_A_TIME ? n : AT_A_TIME;
+        store->free = weft_arena_take(store->arena, taken * sizeof *store->free);
+        store->n_free = store->free ? taken : 0;
+        if (!store->free) return NULL;
+    }
+    span *list = store->free;
+    store->free += n;
+    store->n_free -= n;
+    return list;
+}
+
+static bool make_room(spans *s, span_store *store)
 {
     if (s->n < s->room) return true;
     const uint32_t room = s->room > 0 ? 2 * s->room : 2;
-    span *list = weft_arena_take(arena, room * sizeof *list);
+    span *list = take_spans(store, room);
     if (list == NULL) return false;
     if (s->n > 0) memcpy(list, s->list, s->n * sizeof *list);
     s->list = list;
@@ -57,7 +80,7 @@ static inline bool is_within_first(const spans *s, span new)
 }
 
 /* One span more; those that it touches become one with it. False: no memory. */
-static bool add_span(spans *s, span new, weft_arena *arena)
+static bool add_span(spans *s, span new, span_store *store)
 {
     const uint32_t from = find_span(s, new.begin);
     uint32_t to = from;
@@ -65,7 +88,7 @@ static bool add_span(spans *s, span new, weft_arena *arena)
         if (s->list[to].begin < new.begin) new.begin = s->list[to].begin;
         if (s->list[to].end > new.end) new.end = s->list[to].end;
     }
-    if (to == from && !make_room(s, arena)) return false;
+    if (to == from && !make_room(s, store)) return false;
     if (to != from + 1 && to < s->n)
         memmove(s->list + from + 1, s->list + to, (s->n - to) * sizeof *s->list);
     s->list[from] = new;
@@ -77,22 +100,21 @@ static bool add_span(spans *s, span new, weft_arena *arena)
 
 enum { PARTS_SHIFT = 2, PARTS = 1 << PARTS_SHIFT, MOST_NEAR = 2 * PARTS * 17 };
 
-typedef struct moment {
-    spans always, ever;
-    bool is_always_read, is_ever_read, is_always_written; /* by any lifetime */
-} moment;
+/* What of a node is asked for by any lifetime, and what is entered. */
+enum { ALWAYS_READ = 1, EVER_READ = 2, ALWAYS_WRITTEN = 4 };
 
 struct weft_timeline {
-    moment *nodes; /* [n_nodes] node i has the parts PARTS i + 1 and on; node 0 is everything */
-    uint32_t n_nodes;
-    int shift;         /* of the moments of node 0: 2^shift                           */
-    uint32_t *moments; /* [n_steps] of which a step is                                */
+    spans *lists;      /* [2 n_nodes] of node i: `always`, `ever`                           */
+    uint8_t *marks;    /* [n_nodes]                                                         */
+    uint32_t n_nodes;  /* node i has the parts PARTS i + 1 and on; node 0 is everything      */
+    int shift;         /* of the moments of node 0: 2^shift                                 */
+    uint32_t *moments; /* [n_steps] of which a step is                                      */
     uint32_t n_steps;
-    weft_arena *arena;
+    span_store store;
     const spans *near[MOST_NEAR]; /* what the buffer to be placed must not meet */
     int n_near;
-    uint32_t stay[MOST_NEAR]; /* the nodes of one lifetime, while they are found */
-    uint32_t n_stay;
+    /* while lists are found: where all buffers live, one after the other, a node twice, and 1 where through all of it */
+    uint32_t *stays, n_stays, room;
 };
 typedef struct weft_timeline timeline;
 
@@ -113,14 +135,12 @@ static inline bool is_all(life b, uint32_t from, int shift)
     return b.first <= from && from + (1u << shift) - 1 <= b.last;
 }
 
-/* A node where a buffer lives, twice, and 1 where it lives through all of it. */
+/* There is room. */
 static void find_stay(timeline *t, uint32_t node, uint32_t from, int shift, life b)
 {
     const bool is_inside = is_all(b, from, shift);
-    t->stay[t->n_stay++] = 2 * node + is_inside;
-    moment *m = &t->nodes[node];
-    *(is_inside ? &m->is_ever_read : &m->is_always_read) = true;
-    m->is_always_written |= is_inside;
+    t->stays[t->n_stays++] = 2 * node + is_inside;
+    t->marks[node] |= is_inside ? EVER_READ | ALWAYS_WRITTEN : ALWAYS_READ;
     if (is_inside) return;
     shift -= PARTS_SHIFT;
     const life parts = parts_of(b, from, shift);
@@ -131,10 +151,10 @@ static void find_stay(timeline *t, uint32_t node, uint32_t from, int shift, life
 static void look(timeline *t, const weft_buffer *b)
 {
     t->n_near = 0;
-    for (uint32_t i = 0; i < b->n_stay; i++) {
-        const moment *m = &t->nodes[b->stay[i] / 2];
-        const spans *taken = b->stay[i] % 2 ? &m->ever : &m->always;
-        if (taken->n > 0) t->near[t->n_near++] = taken;
+    for (uint32_t i = 0; i < b->n_reads; i++) {
+        const spans *taken = &t->lists[b->lists[i]];
+        t->near[t->n_near] = taken;
+        t->n_near += taken->n > 0;
     }
 }
 
@@ -160,13 +180,10 @@ static int64_t lowest_place(const timeline *t, int64_t bytes)
 static bool enter(timeline *t, const weft_buffer *b)
 {
     const span taken = {b->offset, b->offset + b->bytes};
-    for (uint32_t i = 0; i < b->n_stay; i++) {
-        moment *m = &t->nodes[b->stay[i] / 2];
-        const bool goes_on = b->stay[i] % 2 && m->is_always_read;
-        if (m->is_ever_read && !is_within_first(&m->ever, taken) &&
-            !add_span(&m->ever, taken, t->arena))
-            return false;
-        if (goes_on && !add_span(&m->always, taken, t->arena)) return false;
+    const uint32_t *list = b->lists + b->n_reads, *end = list + b->n_writes;
+    for (; list < end; list++) {
+        spans *s = &t->lists[*list];
+        if (!is_within_first(s, taken) && !add_span(s, taken, &t->store)) return false;
     }
     return true;
 }
@@ -196,50 +213,79 @@ weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timelin
 {
     timeline *t = *opened = weft_arena_take(arena, sizeof *t);
     if (t == NULL) return weft_fail_memory(error, sizeof *t);
-    *t = (timeline){.n_steps = n_steps, .arena = arena};
+    *t = (timeline){.n_steps = n_steps, .store = {.arena = arena}};
     t->moments = weft_arena_take(arena, n_steps * sizeof *t->moments);
     return t->moments ? WEFT_OK : weft_fail_memory(error, n_steps * sizeof *t->moments);
 }
 
-/* Nodes where nothing is read, nor written that anybody reads, are left out. */
-static void shorten(const timeline *t, weft_buffer *b)
+static bool make_room_for_stay(timeline *t)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->n_stay; i++) {
-        const moment *m = &t->nodes[b->stay[i] / 2];
-        if (b->stay[i] % 2 || m->is_ever_read || m->is_always_written) b->stay[kept++] = b->stay[i];
-    }
-    b->n_stay = kept;
+    if (t->room - t->n_stays >= MOST_NEAR) return true;
+    const uint32_t room = 2 * t->room + 64 * MOST_NEAR;
+    uint32_t *stays = realloc(t->stays, room * sizeof *stays);
+    if (stays == NULL) return false;
+    t->stays = stays;
+    t->room = room;
+    return true;
 }
 
-static weft_status find_stays(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
+/* Where nothing is entered there is nothing to read, and what nobody reads is not entered. */
+static bool make_lists(timeline *t, weft_buffer *b, const uint32_t *stay, uint32_t n)
+{
+    uint32_t reads[MOST_NEAR], writes[2 * MOST_NEAR], n_reads = 0, n_writes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t is_inside = stay[i] % 2, always = stay[i] - is_inside, ever = always + 1;
+        const uint8_t marks = t->marks[stay[i] / 2];
+        if (is_inside || marks & ALWAYS_WRITTEN) reads[n_reads++] = stay[i];
+        if (marks & EVER_READ) writes[n_writes++] = ever;
+        if (is_inside && marks & ALWAYS_READ) writes[n_writes++] = always;
+    }
+    b->n_reads = n_reads;
+    b->n_writes = n_writes;
+    b->lists = weft_arena_take(t->store.arena, (n_reads + n_writes) * sizeof *b->lists);
+    if (b->lists == NULL) return false;
+    memcpy(b->lists, reads, n_reads * sizeof *reads);
+    memcpy(b->lists + n_reads, writes, n_writes * sizeof *writes);
+    return true;
+}
+
+/* Twice: which lists anybody reads is known when all lifetimes are. */
+static bool find_lists(timeline *t, weft_buffer *const *order, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         weft_buffer *b = order[i];
-        t->n_stay = 0;
+        const uint32_t before = t->n_stays;
+        if (!make_room_for_stay(t)) return false;
         find_stay(t, 0, 0, t->shift, (life){t->moments[b->first], t->moments[b->last]});
-        b->n_stay = t->n_stay;
-        b->stay = weft_arena_copy(t->arena, t->stay, t->n_stay * sizeof *t->stay);
-        if (b->stay == NULL) return weft_fail_memory(error, t->n_stay * sizeof *t->stay);
+        b->n_reads = t->n_stays - before;
     }
-    for (uint32_t i = 0; i < n; i++)
-        shorten(t, order[i]);
-    return WEFT_OK;
+    const uint32_t *stay = t->stays;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t n_stay = order[i]->n_reads;
+        if (!make_lists(t, order[i], stay, n_stay)) return false;
+        stay += n_stay;
+    }
+    return true;
 }
 
 /* The tree for these buffers. They meet each other in whatever order they come, so it is as wide the next time; lists keep
  * their room. */
 static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, weft_error *error)
 {
-    for (uint32_t node = 0; t->nodes != NULL && node < t->n_nodes; node++)
-        t->nodes[node].always.n = t->nodes[node].ever.n = 0;
-    if (t->nodes != NULL) return WEFT_OK;
+    for (uint32_t i = 0; t->lists != NULL && i < 2 * t->n_nodes; i++)
+        t->lists[i].n = 0;
+    if (t->lists != NULL) return WEFT_OK;
     const uint32_t n_moments = find_moments(t, order, n);
     for (t->n_nodes = 1, t->shift = 0; (uint64_t)1 << t->shift < n_moments; t->shift += PARTS_SHIFT)
         t->n_nodes = PARTS * t->n_nodes + 1;
-    const size_t bytes = t->n_nodes * sizeof *t->nodes;
-    t->nodes = weft_arena_take(t->arena, bytes);
-    return t->nodes ? find_stays(t, order, n, error) : weft_fail_memory(error, bytes);
+    const size_t bytes = t->n_nodes * (2 * sizeof *t->lists + sizeof *t->marks);
+    t->lists = weft_arena_take(t->store.arena, bytes);
+    if (t->lists == NULL) return weft_fail_memory(error, bytes);
+    t->marks = (uint8_t *)(t->lists + 2 * (size_t)t->n_nodes);
+    const bool is_there = find_lists(t, order, n);
+    free(t->stays);
+    t->stays = NULL;
+    return is_there ? WEFT_OK : weft_fail_memory(error, n * sizeof *t->stays);
 }
 
 weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, int64_t below,

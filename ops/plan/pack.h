@@ -10,9 +10,9 @@
 typedef struct weft_buffer {
     int64_t bytes, offset;
     uint32_t first, last; /* steps, inclusive */
-    /* pack.c's own: [n_stay] where it lives on a timeline */
-    uint32_t *stay;
-    uint32_t n_stay;
+    /* pack.c's own: the lists of a timeline that it must not meet, and behind them those that it enters */
+    uint32_t *lists;
+    uint32_t n_reads, n_writes;
 } weft_buffer;
 
 /* weft_pack - the offset of each buffer of `order` [n], one after the other: the lowest place where it meets none before

@@ -88,6 +88,81 @@ static bool place_earlier(packing *p)
     return has_moved;
 }
 
+/* ---- the largest first --------------------------------------------------------------------------- */
+
+/* Most buffers are as large as others: of each size there is one of these. */
+typedef struct size_group {
+    int64_t bytes;
+    uint32_t n, at; /* how many; where the next of them goes */
+} size_group;
+
+typedef struct sorting {
+    size_group *groups;         /* [mask + 1] open addressing; n 0: free    */
+    size_group **largest_first; /* [n] those that there are                 */
+    weft_buffer **by_first;     /* [n] the buffers by where they begin      */
+    uint32_t *begins;           /* [n_steps + 1] how many begin before      */
+    uint32_t mask, n_groups;
+} sorting;
+
+static size_group *group_of(const sorting *s, int64_t bytes)
+{
+    uint32_t at = (uint32_t)((uint64_t)bytes * 0x9E3779B97F4A7C15u >> 32) & s->mask;
+    while (s->groups[at].n > 0 && s->groups[at].bytes != bytes)
+        at = (at + 1) & s->mask;
+    return &s->groups[at];
+}
+
+static int larger_group_first(const void *a, const void *b)
+{
+    const size_group *x = *(size_group *const *)a, *y = *(size_group *const *)b;
+    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static void sort_by_first(const packing *p, sorting *s)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        s->begins[p->all[i]->first + 1]++;
+    for (uint32_t step = 1; step <= p->n_steps; step++)
+        s->begins[step] += s->begins[step - 1];
+    for (uint32_t i = 0; i < p->n; i++)
+        s->by_first[s->begins[p->all[i]->first]++] = p->all[i];
+}
+
+/* As larger_first, those that are equal in the order of `all`; without comparing buffers. */
+static void sort_sizes(packing *p, sorting *s)
+{
+    sort_by_first(p, s);
+    for (uint32_t i = 0; i < p->n; i++) {
+        size_group *group = group_of(s, p->all[i]->bytes);
+        if (group->n++ > 0) continue;
+        group->bytes = p->all[i]->bytes;
+        s->largest_first[s->n_groups++] = group;
+    }
+    qsort(s->largest_first, s->n_groups, sizeof *s->largest_first, larger_group_first);
+    for (uint32_t g = 1; g < s->n_groups; g++)
+        s->largest_first[g]->at = s->largest_first[g - 1]->at + s->largest_first[g - 1]->n;
+    for (uint32_t i = 0; i < p->n; i++)
+        p->sizes[group_of(s, s->by_first[i]->bytes)->at++] = s->by_first[i];
+}
+
+static weft_status find_sizes(packing *p, weft_error *error)
+{
+    sorting s = {.mask = 15};
+    while (s.mask < 2 * p->n)
+        s.mask = 2 * s.mask + 1;
+    const size_t groups = (s.mask + 1) * sizeof *s.groups, list = p->n * sizeof(void *);
+    const size_t bytes = groups + 2 * list + (p->n_steps + 2) * sizeof *s.begins;
+    char *memory = calloc(1, bytes);
+    if (!memory) return weft_fail_memory(error, bytes);
+    s.groups = (size_group *)(void *)memory;
+    s.largest_first = (size_group **)(void *)(memory + groups);
+    s.by_first = (weft_buffer **)(void *)(memory + groups + list);
+    s.begins = (uint32_t *)(void *)(memory + groups + 2 * list);
+    sort_sizes(p, &s);
+    free(memory);
+    return WEFT_OK;
+}
+
 /* ---- the best -------------------------------------------------------------------------------- */
 
 static const order orders[WEFT_PACK_ORDERS] = {order_by_life, order_by_size, order_by_size_there};
@@ -126,7 +201,7 @@ static weft_status find_fullest(packing *p, weft_arena *arena, weft_error *error
 static weft_status pack_first(packing *p, weft_error *error)
 {
     const uint32_t k = p->n_first++;
-    if (k == 0) qsort(p->sizes, p->n, sizeof *p->sizes, larger_first);
+    if (k == 0) WEFT_TRY(find_sizes(p, error));
     orders[k](p);
     WEFT_TRY(pack(p, p->n_rounds == 0, error));
     for (uint32_t i = 0; p->n_rounds > 0 && i < p->n; i++)
@@ -161,7 +236,7 @@ static weft_status take_lists(packing *p, weft_arena *arena, weft_error *error)
     p->n_rounds = (p->n_packs < most ? p->n_packs : most) / WEFT_PACK_ORDERS;
     p->order = weft_arena_take(arena, n * sizeof *p->order);
     p->next = weft_arena_take(arena, n * sizeof *p->next);
-    p->sizes = weft_arena_copy(arena, p->all, n * sizeof *p->sizes);
+    p->sizes = weft_arena_take(arena, n * sizeof *p->sizes);
     p->best = weft_arena_take(arena, n * sizeof *p->best);
     bool is_there = p->order && p->next && p->sizes && p->best;
     for (int k = 0; k < WEFT_PACK_ORDERS && p->n_rounds > 0; k++)

@@ -5,14 +5,18 @@
 
 #include "passes.h"
 
+/* By axis, filled up to a word with zeros. */
+typedef int8_t weft_axis_states[8];
+_Static_assert(sizeof(weft_axis_states) >= WEFT_MAX_AXES, "one for each axis");
+
 /* One operand or result, as place knows it before it decides. States are weft_spec_state's: a dim,
  * WEFT_REPLICATED or WEFT_PARTIAL. */
 typedef struct weft_holding {
     uint32_t value;
     /* operand: the state it is in */
-    int8_t now[WEFT_MAX_AXES];
+    weft_axis_states now;
     /* where it goes when it must not be partial (lookahead.h: goal) */
-    int8_t finished[WEFT_MAX_AXES];
+    weft_axis_states finished;
     /* result: the part of the price of finishing it that it pays when it is a partial sum */
     double share[WEFT_MAX_AXES];
     uint8_t combine;   /* of the partial states in `now`          */

@@ -267,9 +267,9 @@ void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint3
     holding->value = value;
     holding->is_free = holding->is_generated = ahead->is_generated[value];
     holding->bytes = ahead->bytes[value];
+    memcpy(holding->finished, ahead->finished[value], sizeof holding->finished);
     for (int a = 0; a < n_axes; a++) {
         const bool costs_nothing = sum && ahead->share[value][a] < 1 && ahead->lasts[sum] >> a & 1;
-        holding->finished[a] = ahead->finished[value][a];
         holding->share[a] = costs_nothing ? 0 : ahead->share[value][a];
     }
 }

@@ -12,10 +12,6 @@ typedef struct weft_outlook {
     bool sums; /* a partial result pays its share of the sum it joins; else it is finished alone */
 } weft_outlook;
 
-/* By axis, filled up to a word with zeros. */
-typedef int8_t weft_axis_states[8];
-_Static_assert(sizeof(weft_axis_states) >= WEFT_MAX_AXES, "one for each axis");
-
 typedef struct weft_lookahead {
     /* Of the graph: */
     struct weft_sites *sites;

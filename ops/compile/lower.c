@@ -27,7 +27,7 @@ static weft_status lower_convert(weft_plan *plan, const weft_step *step, weft_er
                                    .spec = parts[i].to,
                                    .phase = step->phase,
                                    .reason = from.reason};
-            made = weft_plan_place(plan, &between);
+            made = weft_plan_place(plan, &between, NULL);
             if (!made) return weft_fail_memory(error, sizeof between);
         } else {
             made = step->out[0];

@@ -16,12 +16,6 @@ static const weft_type *type_of(const weft_plan *plan, uint32_t value)
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, int8_t *states)
-{
-    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
-        states[a] = (int8_t)weft_spec_state(spec, n_dims, a);
-}
-
 /* Whether the result goes where the operand is: what has become narrower is converted when somebody needs it elsewhere; what
  * becomes wider, before. Unless somebody says of the result itself where it should be. */
 static bool lies_as_operand(const weft_plan *plan, const weft_node *node)
@@ -52,7 +46,8 @@ static void describe(const weft_placing *p, const weft_node *node, weft_choice_i
         const weft_spec *spec =
             holding->is_generated ? &p->ahead.goal[value] : &plan->placed[first].spec;
         holding->combine = spec->combine;
-        states_of(plan, spec, type_of(plan, value)->shape.n_dims, holding->now);
+        memcpy(holding->now, holding->is_generated ? p->ahead.finished[value] : p->now[value],
+               sizeof holding->now);
     }
     for (int o = 0; o < node->n_out; o++)
         weft_lookahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
@@ -141,15 +136,19 @@ static weft_status find_specs(weft_placing *p, const weft_choice_in *in, weft_de
     const weft_choice *choice = decided->choice;
     const int n_in = in->site->n_in, n_out = in->site->n_out;
     if (decided->in) return WEFT_OK;
-    weft_spec *specs =
-        weft_arena_take(weft_sites_arena(p->sites), (size_t)(n_in + n_out) * sizeof *specs);
-    if (!specs) return weft_fail_memory(p->error, (size_t)(n_in + n_out) * sizeof *specs);
+    weft_arena *arena = weft_sites_arena(p->sites);
+    weft_spec *specs = weft_arena_take(arena, (size_t)(n_in + n_out) * sizeof *specs);
+    weft_box *boxes = weft_arena_take(arena, (size_t)n_out * sizeof *boxes);
+    if (!specs || !boxes) return weft_fail_memory(p->error, (size_t)(n_in + n_out) * sizeof *specs);
     for (int i = 0; i < n_in; i++)
         spec_from(in, choice, i, choice->need[i], &specs[i]);
-    for (int o = 0; o < n_out; o++)
+    for (int o = 0; o < n_out; o++) {
         spec_from(in, choice, -1, choice->make[o], &specs[n_in + o]);
+        weft_spec_box(&specs[n_in + o], p->plan->mesh, &in->site->out[o].shape, 0, &boxes[o]);
+    }
     decided->in = specs;
     decided->out = specs + n_in;
+    decided->boxes = boxes;
     return WEFT_OK;
 }
 
@@ -185,7 +184,8 @@ weft_status weft_place_op(weft_placing *p, uint32_t id)
     }
     for (int o = 0; o < node->n_out; o++) {
         const weft_spec *spec = &decided->out[o];
-        results[o] = weft_add_version(p, node->out + (uint32_t)o, spec, scopes.out, node->phase);
+        results[o] = weft_add_version_in(p, node->out + (uint32_t)o, spec, &decided->boxes[o],
+                                         scopes.out, node->phase);
         if (!results[o]) return p->error->status;
         plan->placed[results[o]].reason = reason;
         weft_lookahead_made(&p->ahead, node->out + (uint32_t)o, spec);
@@ -336,10 +336,22 @@ static weft_status place_all(weft_placing *p)
     return place_once(p);
 }
 
+/* Unless that was done last: placing changes nothing of it that weft_ahead_anew does not put right. */
+static weft_status look(weft_placing *p, weft_outlook outlook)
+{
+    const weft_outlook *last = &p->looked;
+    if (p->has_looked && last->readers == outlook.readers && last->held == outlook.held &&
+        last->sums == outlook.sums)
+        return WEFT_OK;
+    p->looked = outlook;
+    p->has_looked = true;
+    return weft_lookahead_run(p->plan, outlook, &p->ahead, p->error);
+}
+
 static weft_status look_ahead(void *placing_, weft_outlook outlook, uint64_t *beliefs)
 {
     weft_placing *p = placing_;
-    WEFT_TRY(weft_lookahead_run(p->plan, outlook, &p->ahead, p->error));
+    WEFT_TRY(look(p, outlook));
     *beliefs = weft_ahead_fingerprint(p->plan, &p->ahead);
     return WEFT_OK;
 }
@@ -361,10 +373,11 @@ static weft_status place(weft_placing *p)
     const weft_graph *graph = plan->graph;
     weft_outlook outlook = {0};
     p->primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->primary);
+    p->now = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->now);
     p->readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->readers);
     p->writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->writer);
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
-    if (!p->primary || !p->readers || !p->writer || !is_output)
+    if (!p->primary || !p->now || !p->readers || !p->writer || !is_output)
         return weft_fail_memory(p->error, graph->n_tensors * sizeof *p->primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++)
         is_output[value] =
@@ -378,7 +391,7 @@ static weft_status place(weft_placing *p)
     WEFT_TRY(weft_place_scans_begin(p));
     if (weft_mesh_n_ranks(plan->mesh) > 1)
         WEFT_TRY(weft_compare_candidates(plan, look_ahead, place_draft, p, &outlook, p->error));
-    WEFT_TRY(weft_lookahead_run(plan, outlook, &p->ahead, p->error));
+    WEFT_TRY(look(p, outlook));
     return place_all(p);
 }
 

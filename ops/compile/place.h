@@ -10,13 +10,16 @@ typedef struct weft_placing {
     weft_plan *plan;
     weft_sites *sites;
     weft_lookahead ahead;
+    weft_outlook looked; /* the outlook that `ahead` is of, if it is of one */
+    bool has_looked;
     /* what it costs is added up here; NULL: this is no candidate */
     weft_planned_candidate *candidate;
     double flops;
-    uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
-    int *readers;      /* [n_tensors] ops that read the value                       */
-    uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
-    uint32_t stretch;  /* of ops of one phase: how many came before                     */
+    uint32_t *primary;     /* [n_tensors] the version others are made from; 0: none yet */
+    weft_axis_states *now; /* [n_tensors] where that is */
+    int *readers;          /* [n_tensors] ops that read the value                       */
+    uint32_t *writer;      /* [n_tensors] the assign that writes the variable; 0: none yet */
+    uint32_t stretch;      /* of ops of one phase: how many came before                     */
     bool is_end;       /* all ops are placed: what is wanted now is wanted by readers of the run */
     uint32_t scan;     /* in whose body what is wanted now is read; 0: in none */
     uint32_t open;     /* the scan whose begin was made, and its end not yet   */
@@ -44,6 +47,9 @@ uint32_t weft_want(weft_placing *p, uint32_t value, const weft_spec *spec, uint3
 /* A new version, to be read in the body of `scan`; 0 on failure. */
 uint32_t weft_add_version(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t scan,
                           weft_phase phase);
+/* The same where rank 0's box is known; NULL: it is not. */
+uint32_t weft_add_version_in(weft_placing *p, uint32_t value, const weft_spec *spec,
+                             const weft_box *box, uint32_t scan, weft_phase phase);
 
 /* ---- place.c ---- */
 

@@ -348,7 +348,7 @@ static weft_status place_chain(prefetching *p, chain *c)
         weft_placed copy = plan->placed[root->out[o]];
         copy.scan = around;
         copy.next = 0;
-        c->copies[o] = weft_plan_place(plan, &copy);
+        c->copies[o] = weft_plan_place(plan, &copy, NULL);
         if (c->copies[o] == 0) return weft_fail_memory(p->error, sizeof copy);
     }
     return WEFT_OK;

@@ -6,9 +6,8 @@
 
 enum {
     BUCKETS = 1 << 10,
-    /* Of a holding: the states of an operand and where it goes when finished, of a result that and its share; who reads it */
-    MOST_BYTES = WEFT_MAX_IN * (2 * WEFT_MAX_AXES + 3 + sizeof(int)) +
-                 WEFT_MAX_OUT * WEFT_MAX_AXES * (1 + sizeof(double)) + sizeof(void *)
+    /* Of an operand its states, where it goes when finished, and what else it is; of a result that and its shares; the site */
+    MOST_WORDS = 3 * WEFT_MAX_IN + (1 + WEFT_MAX_AXES) * WEFT_MAX_OUT + 1
 };
 
 typedef struct known_site {
@@ -21,8 +20,8 @@ typedef struct known_site {
 typedef struct known_choice {
     struct known_choice *next;
     uint64_t hash;
-    size_t bytes;
-    const unsigned char *key;
+    size_t n_words;
+    const uint64_t *key; /* [n_words] */
     weft_choice choice;
     weft_decided decided;
 } known_choice;
@@ -137,39 +136,54 @@ const weft_alike *weft_alike_of(weft_sites *s, uint32_t id)
 
 /* ---- choices ------------------------------------------------------------------------------------- */
 
-static void put(unsigned char **at, const void *data, size_t bytes)
+static uint64_t word_of(const weft_axis_states states)
 {
-    memcpy(*at, data, bytes);
-    *at += bytes;
+    uint64_t word;
+    memcpy(&word, states, sizeof word);
+    return word;
 }
 
 /* All that weft_choose looks at beside the site. */
-static size_t write_key(const weft_choice_in *in, const weft_alike *alike, unsigned char *key)
+static size_t write_key(const weft_choice_in *in, const weft_alike *alike, uint64_t *key)
 {
-    const size_t n_axes = (size_t)weft_mesh_n_axes(in->plan->mesh);
-    unsigned char *at = key;
-    put(&at, &alike, sizeof alike);
+    const int n_axes = weft_mesh_n_axes(in->plan->mesh);
+    uint64_t *at = key;
+    *at++ = (uintptr_t)alike;
     for (int i = 0; i < in->site->n_in; i++) {
         const weft_holding *h = &in->in[i];
-        const unsigned char marks[] = {h->combine, h->is_free, h->is_generated};
-        put(&at, h->now, n_axes);
-        put(&at, h->finished, n_axes);
-        put(&at, marks, sizeof marks);
-        put(&at, &h->readers, sizeof h->readers);
+        *at++ = word_of(h->now);
+        *at++ = word_of(h->finished);
+        *at++ = (uint64_t)(uint32_t)h->readers << 32 | (uint64_t)h->combine << 16 |
+                (uint64_t)h->is_free << 8 | h->is_generated;
     }
     for (int o = 0; o < in->site->n_out; o++) {
-        put(&at, in->out[o].finished, n_axes);
-        put(&at, in->out[o].share, n_axes * sizeof(double));
+        *at++ = word_of(in->out[o].finished);
+        memcpy(at, in->out[o].share, (size_t)n_axes * sizeof *at);
+        at += n_axes;
     }
     return (size_t)(at - key);
 }
 
-static known_choice *find_choice(const weft_sites *s, const unsigned char *key, size_t bytes,
-                                 uint64_t hash)
+static uint64_t hash_words(const uint64_t *key, size_t n)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++)
+        hash = mix(hash, key[i]);
+    return hash;
+}
+
+static bool same_words(const uint64_t *a, const uint64_t *b, size_t n)
+{
+    size_t i = 0;
+    while (i < n && a[i] == b[i])
+        i++;
+    return i == n;
+}
+
+static known_choice *find_choice(const weft_sites *s, const uint64_t *key, size_t n, uint64_t hash)
 {
     known_choice *known = s->choices[hash % BUCKETS];
-    while (known &&
-           (known->hash != hash || known->bytes != bytes || memcmp(known->key, key, bytes) != 0))
+    while (known && (known->hash != hash || known->n_words != n || !same_words(known->key, key, n)))
         known = known->next;
     return known;
 }
@@ -177,24 +191,24 @@ static known_choice *find_choice(const weft_sites *s, const unsigned char *key, 
 weft_status weft_decide(weft_sites *s, weft_choice_in *in, weft_decided **decided,
                         weft_error *error)
 {
-    unsigned char key[MOST_BYTES];
+    uint64_t key[MOST_WORDS];
     const weft_alike *alike = weft_alike_of(s, in->node);
     if (!alike) return weft_fail_memory(error, sizeof(weft_site));
     in->site = alike->site;
     in->factors = alike->factors;
-    const size_t bytes = write_key(in, alike, key);
-    const uint64_t hash = hash_bytes(0, key, bytes);
+    const size_t n = write_key(in, alike, key);
+    const uint64_t hash = hash_words(key, n);
     const bool is_shown = weft_is_shown(in);
-    known_choice *known = is_shown ? NULL : find_choice(s, key, bytes, hash);
+    known_choice *known = is_shown ? NULL : find_choice(s, key, n, hash);
     if (!known) {
         known = weft_arena_take(s->arena, sizeof *known);
         if (!known) return weft_fail_memory(error, sizeof *known);
         WEFT_TRY(weft_choose(in, &known->choice, error));
         known->decided.choice = &known->choice;
         known->hash = hash;
-        known->bytes = bytes;
-        known->key = weft_arena_copy(s->arena, key, bytes);
-        if (!known->key) return weft_fail_memory(error, bytes);
+        known->n_words = n;
+        known->key = weft_arena_copy(s->arena, key, n * sizeof *key);
+        if (!known->key) return weft_fail_memory(error, n * sizeof *key);
         known->next = s->choices[hash % BUCKETS];
         if (!is_shown) s->choices[hash % BUCKETS] = known;
     }

@@ -22,7 +22,8 @@ typedef struct weft_decided {
     const weft_choice *choice;
     /* Place's: where operands have to be [n_in] and results come to be [n_out]; NULL: not known yet */
     const weft_spec *in, *out;
-    const char *reason; /* why results are partial; NULL: not known yet, or they are not */
+    const weft_box *boxes; /* [n_out] rank 0's of results */
+    const char *reason;    /* why results are partial; NULL: not known yet, or they are not */
 } weft_decided;
 
 /* weft_sites_create - in memory of its own. Local. */

@@ -23,7 +23,7 @@ static int64_t bytes_in(const weft_placed *placed, const weft_box *box)
            (int64_t)weft_dtype_bytes(placed->type.dtype);
 }
 
-uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
+uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed, const weft_box *box)
 {
     void *all = plan->placed;
     if (!grow(&all, sizeof *placed, plan->n_placed + 1, &plan->build.cap_placed)) return 0;
@@ -31,7 +31,10 @@ uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed)
     if (plan->n_placed == 0) plan->placed[plan->n_placed++] = (weft_placed){0};
     weft_placed *p = &plan->placed[plan->n_placed];
     *p = *placed;
-    weft_spec_box(&p->spec, plan->mesh, &p->type.shape, 0, &p->box);
+    if (box)
+        p->box = *box;
+    else
+        weft_spec_box(&p->spec, plan->mesh, &p->type.shape, 0, &p->box);
     p->bytes = bytes_in(p, &p->box);
     return plan->n_placed++;
 }

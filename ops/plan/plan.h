@@ -188,7 +188,8 @@ void weft_plan_destroy(weft_plan **plan);
 
 /* Append; return 0 (placed) or NULL when out of memory. Pointers into the arrays move when they
  * grow. */
-uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed);
+/* box: rank 0's; NULL: it is found. */
+uint32_t weft_plan_place(weft_plan *plan, const weft_placed *placed, const weft_box *box);
 /* The step's lists are copied into the plan's arena: the caller's may be on the stack. */
 weft_step *weft_plan_step(weft_plan *plan, const weft_step *step);
 weft_planned_skip *weft_plan_skip(weft_plan *plan);

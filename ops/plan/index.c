@@ -83,9 +83,12 @@ static weft_status index_flops(weft_plan *plan, weft_error *error)
 {
     const size_t bytes = ((size_t)plan->n_steps + 1) * sizeof *plan->flops;
     plan->flops = weft_arena_take(plan->arena, bytes);
-    if (!plan->flops) return weft_fail_memory(error, bytes);
+    double *of_kind = weft_arena_take(plan->arena, plan->likes.n_steps * sizeof *of_kind);
+    if (!plan->flops || !of_kind) return weft_fail_memory(error, bytes);
+    for (uint32_t k = 0; k < plan->likes.n_steps; k++)
+        of_kind[k] = weft_step_flops(plan, &plan->steps[plan->likes.steps[k]], 0);
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        plan->flops[s + 1] = plan->flops[s] + weft_step_flops(plan, &plan->steps[s], 0);
+        plan->flops[s + 1] = plan->flops[s] + of_kind[plan->likes.of_step[s]];
     return WEFT_OK;
 }
 

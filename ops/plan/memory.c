@@ -36,7 +36,11 @@ static void use(packing *p, uint32_t placed, uint32_t step)
     if (p->plan->placed[owner].home != WEFT_TEMPORARY) return;
     const uint32_t at = p->of_placed[owner] - 1;
     weft_life *life = &p->life[at];
-    weft_live(&p->regions, life, step < p->plan->n_steps ? p->plan->steps[step].scan : 0, step);
+    const uint32_t scan = step < p->plan->n_steps ? p->plan->steps[step].scan : 0;
+    if (scan == 0 && life->scan == 0)
+        weft_live_outside(life, step);
+    else
+        weft_live(&p->regions, life, scan, step);
     p->buffers[at].first = life->first;
     p->buffers[at].last = life->last;
 }
@@ -283,7 +287,8 @@ static weft_status list_places(const packing *p, weft_memory *memory, weft_error
 /* Sizes decide all: lifetimes are the plan's. */
 static const weft_memory *find_same(const weft_plan *plan, const weft_sizes *sizes)
 {
-    if (weft_same_sizes(plan, &plan->packed.sizes, sizes)) return &plan->packed;
+    if (plan->packed.offset != NULL && weft_same_sizes(plan, &plan->packed.sizes, sizes))
+        return &plan->packed;
     const weft_memory *other = plan->others;
     while (other != NULL && !weft_same_sizes(plan, &other->sizes, sizes))
         other = other->next;
@@ -296,13 +301,15 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
     *memory = plan->packed;
     if (rank == 0 && plan->packed.offset) return WEFT_OK;
     packing p = {.plan = plan, .rank = rank, .arena = arena};
-    weft_sizes sizes;
+    weft_sizes sizes = {0};
     WEFT_TRY(weft_known_moves_open(arena, rank, &p.moves, error));
-    WEFT_TRY(weft_sizes_of(plan, rank, arena, p.moves, &sizes, error));
+    if (plan->likes.of_step != NULL) {
+        WEFT_TRY(weft_sizes_of(plan, rank, arena, p.moves, &sizes, error));
+        p.sizes = &sizes;
+    }
     const weft_memory *same = find_same(plan, &sizes);
     if (same) *memory = *same;
     if (same) return WEFT_OK;
-    p.sizes = &sizes;
     WEFT_TRY(list_buffers(&p, memory, error));
     memory->sizes = sizes;
     WEFT_TRY(pack(&p, memory, error));

@@ -134,13 +134,19 @@ typedef struct spot_facts {
     int n_more; /* tensors that move with it */
 } spot_facts;
 
-/* Layers and unrolled steps say the same again and again: only the first is printed. Which spot has been found for which facts:
- * open addressing; key 0 is free. */
+typedef struct spot_text {
+    char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
+} spot_text;
+
+/* Layers and unrolled steps say the same again and again: only the first is printed. Which spot has been found for which facts,
+ * and of exchanges which text: open addressing; key 0 is free. */
 enum { KNOWN = 2 * WEFT_SPOTS };
 typedef struct known_spots {
+    weft_arena *arena; /* of texts */
     int n;
     uint64_t key[KNOWN];
     uint32_t spot[KNOWN];
+    const spot_text *text[KNOWN];
 } known_spots;
 
 /* The place of `key`, or the free one where it belongs. */
@@ -152,8 +158,9 @@ static int find_known(const known_spots *known, uint64_t key)
     return at;
 }
 
-static void print_spot(const spot_facts *facts, char *what, char *where)
+static void print_spot(const spot_facts *facts, spot_text *text)
 {
+    char *what = text->what, *where = text->where;
     char shape[96], more[24] = "";
     weft_shape_print(&facts->placed->type.shape, shape, sizeof shape);
     if (facts->n_more) snprintf(more, sizeof more, " and %d more", facts->n_more);
@@ -167,12 +174,13 @@ static void print_spot(const spot_facts *facts, char *what, char *where)
                  facts->origin->line);
 }
 
-static uint32_t make_spot(weft_rank *rank, const spot_facts *facts)
+static uint32_t make_spot(const weft_rank *rank, const spot_facts *facts)
 {
-    char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-    print_spot(facts, what, where);
-    strncat(what, where, sizeof what - strlen(what) - 1);
-    return weft_recorder_spot(rank->recorder, weft_digest(0, what, strlen(what)), what);
+    spot_text text;
+    char both[WEFT_SPOT_BYTES];
+    print_spot(facts, &text);
+    snprintf(both, sizeof both, "%s%s", text.what, text.where);
+    return weft_recorder_spot(rank->recorder, weft_digest(0, both, strlen(both)), both);
 }
 
 static uint64_t mix(uint64_t key, uint64_t word)
@@ -190,19 +198,38 @@ static uint64_t key_of(const spot_facts *facts, uint32_t kind)
     return mix(key, counts) | 1;
 }
 
-static uint32_t know_spot(weft_rank *rank, known_spots *known, const spot_facts *facts,
-                          uint32_t kind)
+static bool has_room(const known_spots *known)
 {
-    const uint64_t key = key_of(facts, kind);
+    return known && known->n < KNOWN / 2;
+}
+
+static uint32_t know_spot(const weft_rank *rank, known_spots *known, const spot_facts *facts,
+                          uint64_t key)
+{
     const int at = known ? find_known(known, key) : 0;
     if (known && known->key[at] == key) return known->spot[at];
     const uint32_t spot = make_spot(rank, facts);
-    if (known && known->n < KNOWN / 2) {
+    if (has_room(known)) {
         known->n++;
         known->key[at] = key;
         known->spot[at] = spot;
     }
     return spot;
+}
+
+/* `own` holds it where it cannot be kept. */
+static const spot_text *know_text(known_spots *known, const spot_facts *facts, uint64_t key,
+                                  spot_text *own)
+{
+    const int at = known ? find_known(known, key) : 0;
+    if (known && known->key[at] == key) return known->text[at];
+    spot_text *text = has_room(known) ? weft_arena_take(known->arena, sizeof *text) : NULL;
+    print_spot(facts, text ? text : own);
+    if (!text) return own;
+    known->n++;
+    known->key[at] = key;
+    known->text[at] = text;
+    return text;
 }
 
 static spot_facts facts_of(const weft_plan *plan, uint32_t placed, const weft_step *step)
@@ -225,12 +252,13 @@ static void bind_spot(weft_rank *rank, known_spots *known, weft_bound_step *boun
     const uint32_t placed = step->n_out > 0 ? step->out[0] : step->n_in > 0 ? step->in[0] : 0;
     if (rank->recorder == NULL || placed == 0) return;
     const spot_facts facts = facts_of(plan, placed, step);
+    const uint64_t key = key_of(&facts, plan->likes.of_placed[placed]);
     if (bound->exchange.move != NULL && bound->exchange.comm != NULL) {
-        char what[WEFT_SPOT_BYTES], where[WEFT_SPOT_BYTES];
-        print_spot(&facts, what, where);
-        weft_flight_name(bound->exchange.flight, rank->program->mark, what, where);
+        spot_text own;
+        const spot_text *text = know_text(known, &facts, mix(key, 1) | 1, &own);
+        weft_flight_name(bound->exchange.flight, rank->program->mark, text->what, text->where);
     } else {
-        bound->spot = know_spot(rank, known, &facts, plan->likes.of_placed[placed]);
+        bound->spot = know_spot(rank, known, &facts, key);
     }
 }
 
@@ -292,9 +320,11 @@ weft_status weft_bind_step(weft_rank *rank, uint32_t s, weft_error *error)
 weft_status weft_bind(weft_rank *rank, weft_error *error)
 {
     known_spots *known = rank->recorder ? calloc(1, sizeof *known) : NULL; /* saves time only */
+    if (known) known->arena = weft_arena_create();
     weft_status status = WEFT_OK;
     for (uint32_t s = 0; s < rank->program->plan->n_steps && status == WEFT_OK; s++)
         status = bind_step(rank, known, s, error);
+    if (known) weft_arena_destroy(&known->arena);
     free(known);
     if (status == WEFT_OK) bind_ends(rank);
     return status;

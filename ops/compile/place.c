@@ -16,12 +16,6 @@ static const weft_type *type_of(const weft_plan *plan, uint32_t value)
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-static void states_of(const weft_plan *plan, const weft_spec *spec, int n_dims, int8_t *states)
-{
-    for (int a = 0; a < weft_mesh_n_axes(plan->mesh); a++)
-        states[a] = (int8_t)weft_spec_state(spec, n_dims, a);
-}
-
 /* Whether the result goes where the operand is: what has become narrower is converted when somebody needs it elsewhere; what
  * becomes wider, before. Unless somebody says of the result itself where it should be. */
 static bool lies_as_operand(const weft_plan *plan, const weft_node *node)
@@ -52,7 +46,8 @@ static void describe(const weft_placing *p, const weft_node *node, weft_choice_i
         const weft_spec *spec =
             holding->is_generated ? &p->ahead.goal[value] : &plan->placed[first].spec;
         holding->combine = spec->combine;
-        states_of(plan, spec, type_of(plan, value)->shape.n_dims, holding->now);
+        memcpy(holding->now, holding->is_generated ? p->ahead.finished[value] : p->now[value],
+               sizeof holding->now);
     }
     for (int o = 0; o < node->n_out; o++)
         weft_lookahead_of(plan, &p->ahead, node->out + (uint32_t)o, &in->out[o]);
@@ -378,10 +373,11 @@ static weft_status place(weft_placing *p)
     const weft_graph *graph = plan->graph;
     weft_outlook outlook = {0};
     p->primary = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->primary);
+    p->now = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->now);
     p->readers = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->readers);
     p->writer = weft_arena_take(plan->arena, graph->n_tensors * sizeof *p->writer);
     bool *is_output = weft_arena_take(plan->arena, graph->n_tensors * sizeof *is_output);
-    if (!p->primary || !p->readers || !p->writer || !is_output)
+    if (!p->primary || !p->now || !p->readers || !p->writer || !is_output)
         return weft_fail_memory(p->error, graph->n_tensors * sizeof *p->primary);
     for (uint32_t value = 1; value < graph->n_tensors; value++)
         is_output[value] =

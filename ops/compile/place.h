@@ -15,10 +15,11 @@ typedef struct weft_placing {
     /* what it costs is added up here; NULL: this is no candidate */
     weft_planned_candidate *candidate;
     double flops;
-    uint32_t *primary; /* [n_tensors] the version others are made from; 0: none yet */
-    int *readers;      /* [n_tensors] ops that read the value                       */
-    uint32_t *writer;  /* [n_tensors] the assign that writes the variable; 0: none yet */
-    uint32_t stretch;  /* of ops of one phase: how many came before                     */
+    uint32_t *primary;     /* [n_tensors] the version others are made from; 0: none yet */
+    weft_axis_states *now; /* [n_tensors] where that is */
+    int *readers;          /* [n_tensors] ops that read the value                       */
+    uint32_t *writer;      /* [n_tensors] the assign that writes the variable; 0: none yet */
+    uint32_t stretch;      /* of ops of one phase: how many came before                     */
     bool is_end;       /* all ops are placed: what is wanted now is wanted by readers of the run */
     uint32_t scan;     /* in whose body what is wanted now is read; 0: in none */
     uint32_t open;     /* the scan whose begin was made, and its end not yet   */

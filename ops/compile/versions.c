@@ -50,6 +50,20 @@ static uint32_t find_version(const weft_placing *p, uint32_t value, const weft_s
     return 0;
 }
 
+/* The version that others are made from, and how it lies: all readers ask. */
+static void set_primary(weft_placing *p, uint32_t value, uint32_t id)
+{
+    const weft_placed *placed = &p->plan->placed[id];
+    const weft_spec *spec = &placed->spec;
+    int8_t *now = p->now[value];
+    p->primary[value] = id;
+    for (int a = 0; a < weft_mesh_n_axes(p->plan->mesh); a++)
+        now[a] = spec->partial >> a & 1 ? WEFT_PARTIAL : WEFT_REPLICATED;
+    for (int d = 0; d < placed->type.shape.n_dims; d++)
+        for (int i = 0; i < spec->n_split[d]; i++)
+            now[spec->split[d][i]] = (int8_t)d;
+}
+
 uint32_t weft_add_version(weft_placing *p, uint32_t value, const weft_spec *spec, uint32_t scan,
                           weft_phase phase)
 {
@@ -72,7 +86,7 @@ uint32_t weft_add_version_in(weft_placing *p, uint32_t value, const weft_spec *s
     }
     uint32_t first = p->primary[value];
     if (!first) {
-        p->primary[value] = id;
+        set_primary(p, value, id);
     } else {
         p->plan->placed[id].next = p->plan->placed[first].next;
         p->plan->placed[first].next = id;
@@ -168,7 +182,7 @@ static uint32_t finish(weft_placing *p, uint32_t value, uint32_t asking)
     for (uint32_t at = partial; at; at = p->plan->placed[at].next) /* unlink, then put in front */
         if (p->plan->placed[at].next == id) p->plan->placed[at].next = p->plan->placed[id].next;
     p->plan->placed[id].next = partial;
-    p->primary[value] = id;
+    set_primary(p, value, id);
     return id;
 }
 

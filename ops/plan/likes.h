@@ -1,8 +1,8 @@
 /* likes.h (private): tensors that lie alike, and steps that do the same to such tensors.
  *
- * The trips of an unrolled scan, and the layers of a model, differ in which tensors they read and write. On one rank, steps that
- * are alike have equal calls but for addresses, equal scratch and equal moves. So these are found once for all of them. Ranks with
- * equal sizes of each kind have the same places in their arenas.
+ * The trips of an unrolled scan, and the layers of a model, differ in which tensors they read and write. On one rank, the calls of
+ * steps that are alike differ in addresses alone; they have equal scratch and equal moves. So these are found once for all of them.
+ * Ranks with equal sizes of each kind have the same places in their arenas.
  */
 #ifndef WEFT_PLAN_LIKES_H
 #define WEFT_PLAN_LIKES_H

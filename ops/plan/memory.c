@@ -36,7 +36,11 @@ static void use(packing *p, uint32_t placed, uint32_t step)
     if (p->plan->placed[owner].home != WEFT_TEMPORARY) return;
     const uint32_t at = p->of_placed[owner] - 1;
     weft_life *life = &p->life[at];
-    weft_live(&p->regions, life, step < p->plan->n_steps ? p->plan->steps[step].scan : 0, step);
+    const uint32_t scan = step < p->plan->n_steps ? p->plan->steps[step].scan : 0;
+    if (scan == 0 && life->scan == 0)
+        weft_live_outside(life, step);
+    else
+        weft_live(&p->regions, life, scan, step);
     p->buffers[at].first = life->first;
     p->buffers[at].last = life->last;
 }
@@ -283,7 +287,8 @@ static weft_status list_places(const packing *p, weft_memory *memory, weft_error
 /* Sizes decide all: lifetimes are the plan's. */
 static const weft_memory *find_same(const weft_plan *plan, const weft_sizes *sizes)
 {
-    if (weft_same_sizes(plan, &plan->packed.sizes, sizes)) return &plan->packed;
+    if (plan->packed.offset != NULL && weft_same_sizes(plan, &plan->packed.sizes, sizes))
+        return &plan->packed;
     const weft_memory *other = plan->others;
     while (other != NULL && !weft_same_sizes(plan, &other->sizes, sizes))
         other = other->next;

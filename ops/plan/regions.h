@@ -47,6 +47,13 @@ typedef struct weft_life {
 /* weft_live - step `s`, which is of `scan`, uses it. Who uses it from within a scan that does not hold all of its users does so
  * in every trip: so it lives from that scan's begin to its end. */
 void weft_live(const weft_regions *regions, weft_life *life, uint32_t scan, uint32_t s);
+/* The same where nobody who uses it is in a scan. */
+static inline void weft_live_outside(weft_life *life, uint32_t s)
+{
+    if (!life->is_used || s < life->first) life->first = s;
+    if (!life->is_used || s > life->last) life->last = s;
+    life->is_used = true;
+}
 
 /* Whether a step puts a new value into memory that keeps it: a variable's, or that of what its scan carries. Until order, all
  * who stand behind it and read that memory still mean the old value. */

@@ -213,6 +213,65 @@ static void run_bound(one_case *c, const weft_prepared_loop *prepared, void *con
     check_results(c, first, lanes);
 }
 
+/* ---- at other addresses ---------------------------------------------------------------------- */
+
+static const void *moved(const void *at, uintptr_t by)
+{
+    return at ? (const void *)((uintptr_t)at + by) : NULL;
+}
+
+/* Where nobody looks: operands by `in`, results by `out`. */
+static void move(one_case *c, uintptr_t in, uintptr_t out)
+{
+    for (int g = 0; g < c->loop->n_segments; g++) {
+        weft_loop_segment *s = &c->loop->segment[g];
+        for (int k = 0; k < c->loop->n_in; k++)
+            s->in[k].data = moved(s->in[k].data, in);
+        for (int o = 0; o < c->n_out; o++)
+            s->out[o] = (void *)(uintptr_t)moved(s->out[o], out);
+    }
+}
+
+/* Prepared elsewhere, then here again; NULL: that cannot be. */
+static const weft_prepared_loop *prepare_again(one_case *c, uintptr_t in, uintptr_t out)
+{
+    const size_t n = (size_t)c->loop->n_segments;
+    const void **from = weft_arena_take(c->arena, n * (size_t)c->loop->n_in * sizeof *from);
+    void **to = weft_arena_take(c->arena, n * (size_t)c->n_out * sizeof *to);
+    const weft_prepared_loop *like, *again = NULL;
+    weft_error error = {0};
+    for (int g = 0; g < c->loop->n_segments; g++) {
+        for (int k = 0; k < c->loop->n_in; k++)
+            from[g * c->loop->n_in + k] = c->loop->segment[g].in[k].data;
+        for (int o = 0; o < c->n_out; o++)
+            to[g * c->n_out + o] = c->loop->segment[g].out[o];
+    }
+    move(c, in, out);
+    const bool is_there =
+        CHECK_OK(weft_loop_prepare(c->loop, c->arena, &like, &error), error) &&
+        CHECK_OK(weft_loop_again(like, from, to, c->arena, &again, &error), error);
+    move(c, -in, -out);
+    return is_there ? again : NULL;
+}
+
+static bool has_any_in_place(const one_case *c)
+{
+    for (int o = 0; o < c->n_out; o++)
+        for (int g = 0; g < c->loop->n_segments; g++)
+            if (c->place[o][g] >= 0 && numbers_of(c, &c->slot[c->loop->out[o]], g) > 0) return true;
+    return false;
+}
+
+/* Like one whose memory is shared in the same way; not like one whose results lie apart, unless these do too. */
+static void check_again(one_case *c, void *const *first)
+{
+    const uintptr_t far = (uintptr_t)1 << 48;
+    const weft_prepared_loop *again = prepare_again(c, far, far);
+    CHECK(again != NULL);
+    if (again != NULL) run_bound(c, again, first, 1);
+    CHECK((prepare_again(c, far, 2 * far) == NULL) == has_any_in_place(c));
+}
+
 static void run_case(one_case *c)
 {
     weft_error error = {0};
@@ -237,6 +296,7 @@ static void run_case(one_case *c)
         check_results(c, first, lanes);
         run_bound(c, prepared, first, lanes);
     }
+    check_again(c, first);
     for (int i = 0; i < n_first; i++)
         free(first[i]);
 }

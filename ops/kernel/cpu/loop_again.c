@@ -1,7 +1,7 @@
 /* loop_again.c: a prepared loop at other addresses.
  *
- * What is prepared names operands and results by refs, and has their addresses in no other place. What it decides by them is which
- * results share an operand's memory, and which are not there. Where that is the same, so is all else.
+ * A prepared loop names operands and results by refs, and has their addresses in no other place. Addresses decide two things
+ * alone: which results share an operand's memory, and which are not there. Where these are the same, so is all else.
  */
 #include "cpu/loop_prepared.h"
 

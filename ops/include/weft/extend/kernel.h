@@ -96,8 +96,8 @@ typedef struct weft_kernel {
     /* Where products may be computed in bf16 (weft_precision), any operand and result of f32 of its op may be one of bf16 in a
      * call, each for itself: it rounds them anyway. Its dtypes have both. */
     bool narrows;
-    /* What it prepares depends on no address of the call, and its launch takes them from the call: calls that differ by addresses
-     * alone share it, and are one call whose addresses change between launches. It has no release */
+    /* Its prepare looks at no address of the call, and its launch takes them from the call. So calls that differ in addresses alone
+     * share one: their addresses change between launches. It has no release */
     bool prepares_alike;
 } weft_kernel;
 
@@ -127,9 +127,9 @@ typedef struct weft_loop_driver {
                         weft_arena *arena, void **bound, weft_error *error);
     /* Put onto the stream; allocates nothing. `trip` is that of the scan over a dim in whose body it is; else 0. */
     void (*run)(void *bound, uint64_t run, int64_t trip);
-    /* Binds a loop that is `like` one that is bound, but for its addresses: of operands, segment by segment, and of results. They
-     * live as long as `bound`. NULL: the driver cannot. *bound NULL: those share memory in another way, so the loop is bound
-     * by itself. */
+    /* Binds a loop that differs in addresses alone from `like`, which is bound. The lists have operands, and results, segment by
+     * segment, and live as long as `bound`. NULL: the driver cannot. *bound NULL: these addresses share memory in another way, so
+     * the loop is bound by itself. */
     weft_status (*again)(const void *like, weft_loop_part part, const void *const *in,
                          void *const *out, weft_arena *arena, void **bound, weft_error *error);
 } weft_loop_driver;

@@ -53,6 +53,22 @@ static weft_value power(weft_value x)
     return weft_pow(x, x);
 }
 
+static weft_value dropped(weft_value x)
+{
+    return weft_dropout(x, 0.1);
+}
+
+static weft_value slope(weft_value x)
+{
+    return weft_emit_element(&weft_op_gelu_slope, &x, 1, 0, 0);
+}
+
+static weft_value normal_numbers(weft_graph *graph, const weft_subject *s)
+{
+    const weft_dim n = {"n", s->size[0]};
+    return weft_random_normal(graph, s->dtype, WEFT_DIMS(n), 0, 1);
+}
+
 const weft_subject weft_calibrate_empty = {"a step", stream, {1}, NULL, WEFT_F32};
 
 #define STREAM(elements)                                                                           \
@@ -68,26 +84,30 @@ const weft_subject weft_calibrate_streams[] = {STREAM(1 << 20), STREAM(1 << 11),
     {                                                                                              \
         "element ops", act, {1 << 17}, function, WEFT_F32                                          \
     }
-const weft_subject weft_calibrate_acts[] = {ACT(plain),
-                                            ACT(weft_exp),
-                                            ACT(weft_tanh),
-                                            ACT(weft_sigmoid),
-                                            ACT(weft_gelu),
-                                            ACT(weft_log),
-                                            ACT(quotient),
-                                            ACT(weft_sqrt),
-                                            ACT(weft_rsqrt),
-                                            ACT(weft_erf),
-                                            ACT(weft_relu),
-                                            ACT(weft_softplus),
-                                            ACT(power),
-                                            ACT(weft_sin),
-                                            ACT(weft_cos),
-                                            ACT(weft_expm1),
-                                            ACT(weft_log1p),
-                                            ACT(weft_floor),
-                                            {"element ops", numbers, {1 << 17}, NULL, WEFT_F32},
-                                            {NULL}};
+const weft_subject weft_calibrate_acts[] = {
+    ACT(plain),
+    ACT(weft_exp),
+    ACT(weft_tanh),
+    ACT(weft_sigmoid),
+    ACT(dropped),
+    ACT(weft_gelu),
+    ACT(slope),
+    ACT(weft_log),
+    ACT(quotient),
+    ACT(weft_sqrt),
+    ACT(weft_rsqrt),
+    ACT(weft_erf),
+    ACT(weft_relu),
+    ACT(weft_softplus),
+    ACT(power),
+    ACT(weft_sin),
+    ACT(weft_cos),
+    ACT(weft_expm1),
+    ACT(weft_log1p),
+    ACT(weft_floor),
+    {"element ops", numbers, {1 << 17}, NULL, WEFT_F32},
+    {"element ops", normal_numbers, {1 << 17}, NULL, WEFT_F32},
+    {NULL}};
 
 /* ---- products -------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* idx: images and labels in IDX files (the format of MNIST), plain or compressed with gzip.
  *
- * A plain file is read piece by piece as boxes need it. A compressed one is decompressed once, and
- * the samples asked for stay in memory, shared by all ranks of the process. Headers are never
+ * A plain file above 64 MiB is read piece by piece as boxes need it. A smaller one is read, and a compressed one
+ * decompressed, once, and the samples asked for stay in memory, shared by all ranks of the process. Headers are never
  * believed: what they say is compared with the bytes that are there, before anything is allocated
  * from it. source  the IDX description on the MNIST page: 0 0 type n_dims, then n_dims big-endian
  * 32-bit sizes
@@ -18,12 +18,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { UNSIGNED_BYTE = 0x08, MAX_IDX_DIMS = 4, MAX_HEADER = 4 + 4 * MAX_IDX_DIMS, CHUNK = 1 << 16 };
+enum {
+    UNSIGNED_BYTE = 0x08,
+    MAX_IDX_DIMS = 4,
+    MAX_HEADER = 4 + 4 * MAX_IDX_DIMS,
+    CHUNK = 1 << 16,
+    FEW_BYTES = 64 << 20
+};
 
 typedef struct idx_file {
     char *path;
-    int file;             /* -1: compressed, all that is needed lies in `bytes` */
-    unsigned char *bytes; /* samples [first, first + count) */
+    int file;             /* -1: compressed */
+    unsigned char *bytes; /* samples [first, first + count); NULL: they are in the file alone */
     int64_t begin, end;   /* where those stand in the decompressed file */
     int64_t room;         /* bytes allocated */
     int64_t samples, width, header_bytes;
@@ -267,6 +273,17 @@ static char *path_there(const char *path)
     return name;
 }
 
+/* Where the samples that are wanted are few bytes they are read at once: a call of the system for each takes longer than what is
+ * done with it. Without room for them they are read piece by piece. */
+static weft_status read_all(idx_file *f, int64_t first, int64_t count, weft_error *error)
+{
+    choose(f, first, count);
+    const int64_t bytes = f->end - f->begin;
+    if (bytes <= 0 || bytes > FEW_BYTES) return WEFT_OK;
+    f->bytes = malloc((size_t)bytes);
+    return f->bytes ? weft_file_read(f->file, f->path, f->bytes, bytes, f->begin, error) : WEFT_OK;
+}
+
 static weft_status file_open(idx_file *f, const char *path, bool is_label, int64_t first,
                              int64_t count, weft_error *error)
 {
@@ -283,7 +300,8 @@ static weft_status file_open(idx_file *f, const char *path, bool is_label, int64
         return open_compressed(f, is_label, first, count, error);
     WEFT_TRY(parse(f, header, n, is_label, error));
     WEFT_TRY(check_size(f, bytes, error));
-    return weft_fingerprint_file(f->file, f->path, 0, bytes, "bytes", bytes, f->print, error);
+    WEFT_TRY(weft_fingerprint_file(f->file, f->path, 0, bytes, "bytes", bytes, f->print, error));
+    return read_all(f, first, count, error);
 }
 
 static weft_status check_pair(const idx *set, int64_t first, int64_t *count, weft_error *error)

@@ -23,11 +23,13 @@ enum {
     MOST_KINDS = 4,
     PROBES = 3,
     MOST_PASSES = 4,
-    ROOM = 1 << 30
+    ROOM = 1 << 30,
+    COLD = 4 << 20 /* bytes for each lane: more than a core's own cache */
 };
 /* Of the budget: what the rounds of one subject may take together, and those of a kind of rank of the caller's program. */
 static const double SUBJECT_PART = 0.004, PROGRAM_PART = 0.1;
 static const double USUAL_BUDGET_S = 60; /* of all */
+static const double COLD_S = 0.5e-3;     /* about, to go through COLD bytes */
 static const double LOADS_PART = 0.75;   /* of the budget; the rest is for exchanges */
 static const double LOAD_S = 5;          /* what a load needs of a pass at least */
 static const double NOISY = 0.1;         /* probes that are farther apart are of another machine */
@@ -48,15 +50,17 @@ typedef weft_status (*taker)(calibrating *c, const weft_workload *work, double s
 static weft_status time_program(calibrating *c, const weft_program *program, int rank, double part,
                                 double *seconds, double *spread)
 {
-    double all = 0;
-    WEFT_TRY(weft_plan_measure(program, rank, c->host, 1, seconds, spread, c->error));
+    double all = c->cold_bytes > 0 ? COLD_S : 0;
+    WEFT_TRY(weft_plan_measure_cold(program, rank, c->host, 1, c->cold_bytes, seconds, spread,
+                                    c->error));
     for (uint32_t s = 0; s < program->plan->n_steps; s++)
         all += seconds[s];
     const double rounds = part * c->budget / fmax(all, 1e-6);
     const int n = rounds < LEAST_ROUNDS  ? LEAST_ROUNDS
                   : rounds > MOST_ROUNDS ? MOST_ROUNDS
                                          : (int)rounds;
-    return weft_plan_measure(program, rank, c->host, n, seconds, spread, c->error);
+    return weft_plan_measure_cold(program, rank, c->host, n, c->cold_bytes, seconds, spread,
+                                  c->error);
 }
 
 static weft_status measure_program(calibrating *c, const weft_program *program, int rank,
@@ -231,17 +235,26 @@ static void remember_probe(calibrating *c, double seconds)
     two[0] = least;
 }
 
+/* As in a training, where much else has been in the cores' caches since it was used last: but what a step has just made is there. */
+static weft_status measure_cold(calibrating *c, const weft_subject *list, double until, taker take)
+{
+    c->cold_bytes = (int64_t)COLD * c->load->lanes;
+    const weft_status status = measure_list(c, list, until, take);
+    c->cold_bytes = 0;
+    return status;
+}
+
 /* `from` and `until` are parts of the budget. */
 static weft_status measure_all(calibrating *c, double from, double until)
 {
     const double part = until - from;
     WEFT_TRY(measure_subject(c, &weft_calibrate_empty, take_empty));
     if (c->is_one) WEFT_TRY(weft_calibrate_runs(c, c->host));
-    WEFT_TRY(measure_list(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
+    WEFT_TRY(measure_cold(c, weft_calibrate_streams, from + 0.3 * part, take_stream));
     WEFT_TRY(measure_list(c, weft_calibrate_acts, from + 0.4 * part, take_act));
-    WEFT_TRY(measure_list(c, weft_calibrate_products, from + 0.75 * part, take_product));
+    WEFT_TRY(measure_cold(c, weft_calibrate_products, from + 0.75 * part, take_product));
     WEFT_TRY(measure_given(c));
-    return measure_list(c, weft_calibrate_others, until, take_sample);
+    return measure_cold(c, weft_calibrate_others, until, take_sample);
 }
 
 static weft_status measure_load(calibrating *c, double from, double until)

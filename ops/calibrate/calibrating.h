@@ -16,7 +16,8 @@ typedef struct calibrating {
     double begin, budget; /* seconds, of this pass */
     int pass, n_passes;
     const weft_subject *subject; /* that is measured */
-    double probed;               /* seconds of the probe */
+    int64_t cold_bytes; /* of other things that a rank goes through before each round; 0: none */
+    double probed;      /* seconds of the probe */
     /* of each load the fastest of all passes, and the next; 0: none yet */
     double probes[WEFT_CALIBRATE_LOADS][2];
     bool is_one; /* process, whose threads are all ranks */

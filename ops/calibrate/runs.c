@@ -1,8 +1,8 @@
 /* runs: what a run takes besides its steps, and the rate at which inputs are written before it.
  *
  * A program that trains writes its inputs, runs the plan, reads the loss and asks the other processes whether to go on. Meanwhile
- * its ranks have gone to sleep, each of their lanes too, and a run wakes them. So here some time passes between two runs. What the
- * steps take is taken off: as weft_plan_measure has them, one behind the other on threads that are awake.
+ * its ranks have gone to sleep, each of their lanes too, and a run wakes them. So here some time passes between two runs. The time
+ * of the steps is taken off, as weft_plan_measure has them: one behind the other, on threads that are awake.
  */
 #include "calibrating.h"
 #include "part.h"

@@ -2,6 +2,7 @@
 #include "calibrate.h"
 
 #include "weft/autodiff.h"
+#include "weft/layers.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
 
@@ -53,6 +54,22 @@ static weft_value power(weft_value x)
     return weft_pow(x, x);
 }
 
+static weft_value dropped(weft_value x)
+{
+    return weft_dropout(x, 0.1);
+}
+
+static weft_value slope(weft_value x)
+{
+    return weft_emit_element(&weft_op_gelu_slope, &x, 1, 0, 0);
+}
+
+static weft_value normal_numbers(weft_graph *graph, const weft_subject *s)
+{
+    const weft_dim n = {"n", s->size[0]};
+    return weft_random_normal(graph, s->dtype, WEFT_DIMS(n), 0, 1);
+}
+
 const weft_subject weft_calibrate_empty = {"a step", stream, {1}, NULL, WEFT_F32};
 
 #define STREAM(elements)                                                                           \
@@ -68,26 +85,30 @@ const weft_subject weft_calibrate_streams[] = {STREAM(1 << 20), STREAM(1 << 11),
     {                                                                                              \
         "element ops", act, {1 << 17}, function, WEFT_F32                                          \
     }
-const weft_subject weft_calibrate_acts[] = {ACT(plain),
-                                            ACT(weft_exp),
-                                            ACT(weft_tanh),
-                                            ACT(weft_sigmoid),
-                                            ACT(weft_gelu),
-                                            ACT(weft_log),
-                                            ACT(quotient),
-                                            ACT(weft_sqrt),
-                                            ACT(weft_rsqrt),
-                                            ACT(weft_erf),
-                                            ACT(weft_relu),
-                                            ACT(weft_softplus),
-                                            ACT(power),
-                                            ACT(weft_sin),
-                                            ACT(weft_cos),
-                                            ACT(weft_expm1),
-                                            ACT(weft_log1p),
-                                            ACT(weft_floor),
-                                            {"element ops", numbers, {1 << 17}, NULL, WEFT_F32},
-                                            {NULL}};
+const weft_subject weft_calibrate_acts[] = {
+    ACT(plain),
+    ACT(weft_exp),
+    ACT(weft_tanh),
+    ACT(weft_sigmoid),
+    ACT(dropped),
+    ACT(weft_gelu),
+    ACT(slope),
+    ACT(weft_log),
+    ACT(quotient),
+    ACT(weft_sqrt),
+    ACT(weft_rsqrt),
+    ACT(weft_erf),
+    ACT(weft_relu),
+    ACT(weft_softplus),
+    ACT(power),
+    ACT(weft_sin),
+    ACT(weft_cos),
+    ACT(weft_expm1),
+    ACT(weft_log1p),
+    ACT(weft_floor),
+    {"element ops", numbers, {1 << 17}, NULL, WEFT_F32},
+    {"element ops", normal_numbers, {1 << 17}, NULL, WEFT_F32},
+    {NULL}};
 
 /* ---- products -------------------------------------------------------------------------------------- */
 
@@ -192,14 +213,29 @@ static weft_value convolution(weft_graph *graph, const weft_subject *s)
 {
     const weft_dim batch = {"batch", s->size[0]}, in = {"in", s->size[1]},
                    out = {"out", s->size[2]}, row = {"row", s->size[3]},
-                   column = {"column", s->size[3]}, a = {"a", 3}, b = {"b", 3};
+                   column = {"column", s->size[3]}, a = {"a", 3}, b = {"b", 3}, two = {"two", 2};
     const weft_spatial rows = weft_spatial_same(row, a, "row", 1, 1),
                        columns = weft_spatial_same(column, b, "column", 1, 1);
     const weft_value x = input(graph, s, "x", WEFT_DIMS(batch, row, column, in)),
                      w = input(graph, s, "w", WEFT_DIMS(a, b, in, out));
     const weft_value y =
         weft_conv(WEFT_DIMS(batch, rows.out, columns.out, out), x, w, WEFT_SPATIAL(rows, columns));
-    return with_gradients(y, WEFT_VALUES(x, w));
+    const weft_spatial fewer[] = {weft_spatial_valid(rows.out, two, "row", 2, 1),
+                                  weft_spatial_valid(columns.out, two, "column", 2, 1)};
+    return with_gradients(weft_max_pool(weft_relu(y), (weft_spatials){fewer, 2}),
+                          WEFT_VALUES(x, w));
+}
+
+/* A layer that goes along its rows trip by trip, with what its scans copy. */
+static weft_value recurrent(weft_graph *graph, const weft_subject *s)
+{
+    const weft_dim batch = {"batch", s->size[0]}, in = {"in", s->size[1]},
+                   hidden = {"hidden", s->size[1]}, time = {"time", s->size[2]};
+    const weft_value x = input(graph, s, "x", WEFT_DIMS(time, batch, in));
+    const weft_recurrent_options options = {
+        .name = "cell", .over = time, .feature = in, .hidden = hidden};
+    const weft_value loss = weft_mean(weft_square(weft_lstm(x, &options, NULL)));
+    return weft_adamw(loss, &(weft_optimizer_options){.rate = 1e-3});
 }
 
 /* Rows of a table by number, normalized; and a training of two layers on them. */
@@ -231,12 +267,17 @@ static weft_value training(weft_graph *graph, const weft_subject *s)
     {                                                                                              \
         "convolutions", convolution, {batch, in, out, size}, NULL, WEFT_F32                        \
     }
+#define RECURRENT(batch, width, time)                                                              \
+    {                                                                                              \
+        "a recurrent layer", recurrent, {batch, width, time}, NULL, WEFT_F32                       \
+    }
 #define TRAINING(batch, in, hidden, words)                                                         \
     {                                                                                              \
         "a training", training, {batch, in, hidden, words}, NULL, WEFT_F32                         \
     }
 const weft_subject weft_calibrate_others[] = {
-    TRAINING(256, 128, 512, 256), ATTENTION(4, 4, 64, 32),
-    CONVOLUTION(16, 16, 32, 14),  TRAINING(512, 512, 2048, 256),
-    ATTENTION(2, 12, 256, 64),    CONVOLUTION(64, 1, 16, 28),
-    ATTENTION(16, 4, 32, 16),     {NULL}};
+    TRAINING(256, 128, 512, 256),  ATTENTION(4, 4, 64, 32),
+    CONVOLUTION(16, 16, 32, 14),   RECURRENT(32, 128, 32),
+    TRAINING(512, 512, 2048, 256), ATTENTION(2, 12, 256, 64),
+    CONVOLUTION(64, 1, 16, 28),    RECURRENT(16, 256, 32),
+    ATTENTION(16, 4, 32, 16),      {NULL}};

@@ -38,6 +38,8 @@ static double rated_seconds(const weft_load *load, const weft_workload *work)
 
 /* ---- what is similar ------------------------------------------------------------------------------- */
 
+static const double OTHER_OPS = 4; /* octaves */
+
 static bool is_similar(const weft_workload *a, const weft_workload *b)
 {
     return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->n_sizes == b->n_sizes;
@@ -51,11 +53,30 @@ static double acts_of(const weft_workload *work)
     return elements;
 }
 
-/* In octaves, squared. */
+static double share_of(const weft_workload *work, const char *op, double all)
+{
+    for (int i = 0; i < work->n_acts; i++)
+        if (strcmp(work->acts[i].op, op) == 0) return work->acts[i].elements / all;
+    return 0;
+}
+
+/* The part of a's elements to which b applies other ops: 0 to 1. */
+static double unlike(const weft_workload *a, const weft_workload *b)
+{
+    const double all_a = acts_of(a), all_b = acts_of(b);
+    double part = 0;
+    if (all_a <= 0 || all_b <= 0) return 0;
+    for (int i = 0; i < a->n_acts; i++)
+        part += fmax(a->acts[i].elements / all_a - share_of(b, a->acts[i].op, all_b), 0);
+    return part;
+}
+
+/* In octaves, squared. Loops of quite other ops are as far apart as some of 16 times the size. */
 static double distance(const weft_workload *a, const weft_workload *b)
 {
     double sum = pow(log2((1 + a->flops) / (1 + b->flops)), 2) +
                  pow(log2((1 + acts_of(a)) / (1 + acts_of(b))), 2);
+    sum += pow(OTHER_OPS * unlike(a, b), 2);
     for (int i = 0; i < a->n_sizes; i++)
         sum += pow(log2((1 + a->sizes[i]) / (1 + b->sizes[i])), 2);
     return sum;

@@ -1,10 +1,13 @@
 /* drawn: numbers for inputs that nobody has written, for kernels that are timed on them.
  *
  * A kernel may take longer where numbers differ: a branch that is not always the same, a row of a table that is another each time.
- * So a tensor of floats is uniform below 1, and ids are uniform below the size of the dim that they are ids of. A scalar stays
- * zero: it says how something is done (a rate, a factor). So do integers that are no ids.
+ * So ids are uniform below the size of the dim that they are ids of. Floats are a wave, since in pictures and sounds what lies side
+ * by side is alike: of numbers that are drawn one by one a kernel that looks for the largest is slower than on any data. A scalar
+ * stays zero: it says how something is done (a rate, a factor). So do integers that are no ids.
  */
 #include "program.h"
+
+static const double WAVE = 0.1; /* radians from element to element */
 
 /* The input that a value has the numbers of: by value, its placed id; 0: none. Ids keep what they are through ops of integers. */
 static void follow(const weft_graph *graph, uint32_t node, uint32_t *input)
@@ -45,10 +48,12 @@ static weft_status draw(const weft_rank *rank, uint32_t placed, int64_t below, w
     const weft_plan *plan = rank->program->plan;
     const weft_placed *p = &plan->placed[placed];
     const weft_variable_attributes *input = weft_node_of(plan->graph, p->value)->attributes;
-    const double most = weft_dtype_is_float(p->type.dtype) ? 1 : (double)below;
-    const weft_variable_attributes drawn = {.name = input->name, .initial = weft_uniform(0, most)};
+    const bool is_float = weft_dtype_is_float(p->type.dtype);
+    const weft_variable_attributes drawn = {.name = input->name,
+                                            .initial = is_float ? weft_formula(1, WAVE)
+                                                                : weft_uniform(0, (double)below)};
     weft_view view;
-    if (p->type.shape.n_dims == 0 || most == 0) return WEFT_OK;
+    if (p->type.shape.n_dims == 0 || (!is_float && below == 0)) return WEFT_OK;
     weft_placed_view(plan, placed, rank->rank, &view);
     view.data = rank->memory[placed];
     return weft_initialize(&drawn, plan->graph->seed, &view, rank->device, rank->stream, error);

@@ -244,6 +244,11 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
 weft_status weft_initialize(const weft_variable_attributes *variable, uint64_t seed,
                             const weft_view *view, const weft_device *device, weft_stream *stream,
                             weft_error *error);
+/* solo.c: weft_plan_measure, where before each round all lanes of a rank go through so many bytes of other things, together. Arguments
+ * are not looked at. */
+weft_status weft_plan_measure_cold(const weft_program *program, int rank, weft_mesh *host,
+                                   int rounds, int64_t others_bytes, double *seconds,
+                                   double *spread, weft_error *error);
 /* drawn.c: numbers into inputs that nobody has written, for a rank whose steps are timed. In its own memory, and on its thread. */
 weft_status weft_draw_inputs(weft_rank *rank, weft_error *error);
 /* step.c: how a step of each kind is run. An exchange counted, as it is run. Exchanges under way brought on; one brought to its end, and

@@ -90,7 +90,7 @@ MPI = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4, 6)], "gpt wide": [GPT_LAYOUT
 TEXT_BYTES = 200_000
 OWN_SECONDS = 8
 QUIET = 0.05  # of all cores, for others
-TRIES, PATIENCE = 4, 20  # runs of a cell; seconds of waiting for a quiet machine before each
+TRIES, PATIENCE = 3, 6  # runs of a cell; seconds of waiting for a quiet machine before each
 
 
 class Cell:

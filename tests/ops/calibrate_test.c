@@ -42,6 +42,7 @@ static void check_load(const weft_load *load)
     CHECK(load->ranks >= 1 && load->lanes >= 1 && load->step_seconds > 0);
     CHECK(load->flop_rate[WEFT_F32].n > 0 && load->byte_rate.n > 0 && load->other_act > 0);
     CHECK(load->n_samples > 0);
+    CHECK(load->run_seconds >= 0 && load->input_bytes_per_second > 0);
 }
 
 /* It says the same after it was written and read. */

@@ -33,6 +33,26 @@ static void test_an_exchange_takes_its_bytes_after_the_work(void)
     close_planned(&p);
 }
 
+/* Of two ranks the first has 201 of 401 rows of 16 numbers: they are written first, whatever the plan does. */
+static void test_a_run_takes_what_is_besides_its_steps(void)
+{
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 401, 10, 6)));
+    const double usual = predict(&p, plain_machine("0"), NULL).seconds;
+    weft_machine_model *model = plain_machine("0");
+    model->loads[0].run_seconds = 0.5;
+    model->loads[0].input_bytes_per_second = 201 * 16 * 4 * 4;
+    const weft_predict_options draws = {.draws = 9};
+    const weft_prediction t = predict(&p, model, &draws);
+    CHECK_CLOSE(t.besides_seconds, 0.75, 1e-12);
+    CHECK_CLOSE(t.seconds, 0.75 + usual, 1e-12);
+    CHECK_CLOSE(t.median_seconds, t.seconds, 1e-12);
+    CHECK_CLOSE(t.phase_seconds[WEFT_FORWARD], usual, 1e-12);
+    CHECK(predict(&p, plain_machine("0"), NULL).besides_seconds == 0);
+    close_planned(&p);
+}
+
 /* Two products: the sum of the first is finished while the second, of 250 x 400 x 1000 on each rank, is computed. */
 static void test_work_beside_an_exchange(void)
 {
@@ -316,10 +336,32 @@ static void test_options_that_make_no_sense(void)
     close_planned(&p);
 }
 
+/* Of loops over 1,000 elements exp was 8 times slower than its rate, and relu twice: exp over 2,000 is an octave in elements, in what
+ * is read and in what is written from the first, and 4 octaves more from the other. The nearer counts by the square. */
+static void test_a_loop_is_as_slow_as_one_of_the_same_ops(void)
+{
+    static const char loops[] =
+        "{\"name\": \"loop\", \"dtype\": \"f32\", \"id\": \"1\", \"flops\": 0, \"bytes\": [4000, "
+        "4000], \"acts\": {\"exp\": 1000}, \"seconds\": 8e-6, \"spread\": 0}, {\"name\": \"loop\", "
+        "\"dtype\": \"f32\", \"id\": \"2\", \"flops\": 0, \"bytes\": [4000, 4000], \"acts\": "
+        "{\"relu\": 1000}, \"seconds\": 2e-6, \"spread\": 0}";
+    planned p;
+    open_planned(&p, "data:1", "");
+    plan(&p, WEFT_VALUES(weft_exp(input(&p, "x", WEFT_DIMS(((weft_dim){"n", 2000}))))));
+    weft_machine_model *model = machine(loops, "0", "0", "", "");
+    model->loads[0].other_act = 1e-9;
+    const double near = 1 / (3.0 * 3), far = 1 / (19.0 * 19);
+    const double factor = exp((near * log(8) + far * log(2)) / (near + far));
+    CHECK_CLOSE(predict(&p, model, NULL).seconds, factor * 2e-6, 1e-3);
+    close_planned(&p);
+}
+
 int main(void)
 {
     RUN(test_work_takes_its_flops);
     RUN(test_an_exchange_takes_its_bytes_after_the_work);
+    RUN(test_a_run_takes_what_is_besides_its_steps);
+    RUN(test_a_loop_is_as_slow_as_one_of_the_same_ops);
     RUN(test_work_beside_an_exchange);
     RUN(test_work_beside_an_exchange_as_it_was_measured);
     RUN(test_who_waits_for_a_late_rank_has_to_wake);

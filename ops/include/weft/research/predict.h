@@ -221,8 +221,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_predict_json(const weft_program *progr
  *
  * program  of any mesh, with ranks or without
  * host     all its ranks are of this process
- * rounds   from 1 to 1,000, after one that is not counted. Variables begin with their initial values. Inputs are drawn: floats below
- *          1, ids below the size of the dim that they are ids of; scalars, and integers that are no ids, are zeros
+ * rounds   from 1 to 1,000, after one that is not counted. Variables begin with their initial values. Inputs are made: of floats a
+ *          wave, ids are drawn below the size of the dim that they are ids of; scalars, and integers that are no ids, are zeros
  * seconds  [weft_plan_n_steps(program)] out: of each step the mean of its fastest quarter, and of the ranks; 0 of steps
  *          that compute nothing
  * spread   [the same] out: how much longer the mean of all rounds is, as a part of that; NULL: not asked for

@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 16, AT_ONCE = 4, USUAL_WIDTH = 8, EACH = 4 /* of a round near one of the best */ };
+enum {
+    MOST_CANDIDATES = 4 << 20,
+    ROUND = 16,
+    AT_ONCE = 4,
+    USUAL_WIDTH = 8,
+    EACH = 4 /* of a round near one of the best */
+};
 
 /* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
@@ -44,7 +50,9 @@ typedef struct hunt {
     looked *looks;
     uint32_t round[2 * ROUND];
     int n_round;
-    double least_guess;
+    uint32_t cap;
+    int64_t n_dropped; /* of those that there was no room for */
+    double dropped, least_guess;
     double begun, best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
 } hunt;
 
@@ -87,38 +95,60 @@ static double exchanges_of(const searching *s, const weft_search_outline *outlin
     return *seconds;
 }
 
-static void add_candidate(hunt *h, int p, int x, double *known)
+static weft_status make_room_for_one(hunt *h)
+{
+    if (h->n < h->cap) return WEFT_OK;
+    const uint32_t cap = h->cap > 0 ? 2 * h->cap : 1 << 16;
+    candidate *more = realloc(h->all, cap * sizeof *more);
+    if (!more) return weft_fail_memory(h->s->error, cap * sizeof *more);
+    h->all = more;
+    h->cap = cap;
+    return WEFT_OK;
+}
+
+/* Of more choices than can be kept their number and their lowest floor. */
+static void drop(hunt *h, double floor)
+{
+    h->n_dropped++;
+    h->dropped = fmin(h->dropped, floor);
+}
+
+static weft_status add_candidate(hunt *h, int p, int x, double *known)
 {
     searching *s = h->s;
     const weft_search_outline *outline = &s->outlines[p];
     const weft_search_setting *setting = &s->settings[x];
-    if (!weft_search_go_together(s, outline, setting)) return;
+    if (!weft_search_go_together(s, outline, setting)) return WEFT_OK;
     h->found->n_choices++;
     if (!fits_floor(h, outline, setting)) {
         h->found->left_out.memory++;
-        return;
+        return WEFT_OK;
     }
     const double floor = weft_search_floor_seconds(s, outline, setting);
     const bool is_far = floor > FAR * h->least_guess;
     const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
     h->least_guess = fmin(h->least_guess, guess);
+    if (h->n == MOST_CANDIDATES) {
+        drop(h, floor);
+        return WEFT_OK;
+    }
+    WEFT_TRY(make_room_for_one(h));
     h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
+    return WEFT_OK;
 }
 
 static weft_status list_candidates(hunt *h)
 {
     searching *s = h->s;
-    const size_t most = (size_t)s->n_outlines * (size_t)s->n_settings;
-    h->all = malloc((most + 1) * sizeof *h->all);
     double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
-    if (!h->all || !known) return weft_fail_memory(s->error, most * sizeof *h->all);
+    if (!known) return weft_fail_memory(s->error, (size_t)s->n_profiles * sizeof *known);
     for (int p = 0; p < s->n_outlines; p++) {
         for (int i = 0; i < 3 * s->n_profiles; i++)
             known[i] = -1;
         for (int x = 0; x < s->n_settings; x++)
-            add_candidate(h, p, x, known);
+            WEFT_TRY(add_candidate(h, p, x, known));
     }
-    qsort(h->all, h->n, sizeof *h->all, by_guess);
+    if (h->n > 0) qsort(h->all, h->n, sizeof *h->all, by_guess);
     return WEFT_OK;
 }
 
@@ -368,7 +398,8 @@ static bool is_told(const weft_found *found, const looked *l)
 static void find_least(hunt *h)
 {
     weft_found *found = h->found;
-    double least = INFINITY;
+    double least = h->dropped;
+    *(h->dropped >= h->best ? &found->left_out.floors : &found->left_out.unlooked) += h->n_dropped;
     for (int i = 0; i < h->n_looked; i++) {
         const looked *l = &h->looks[i];
         if (l->price.status == WEFT_OK && !l->is_whole)
@@ -446,7 +477,8 @@ weft_status weft_search_hunt(searching *s, double begun, weft_found *found)
               .begun = begun,
               .best = INFINITY,
               .estimate = INFINITY,
-              .least_guess = INFINITY};
+              .least_guess = INFINITY,
+              .dropped = INFINITY};
     weft_status status = list_candidates(&h);
     if (status == WEFT_OK) status = hunt_all(&h);
     if (status == WEFT_OK) status = report(&h);

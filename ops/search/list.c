@@ -85,5 +85,10 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list)
             WEFT_TRY(add(s, list, o, x, known));
     }
     if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_guess);
-    return WEFT_OK;
+    if (list->n_choices > 0) return WEFT_OK;
+    return weft_fail(
+        s->error, WEFT_USAGE,
+        "there is nothing to choose among: a stage of sharded storage needs an axis that "
+        "splits the batch, and axes are no longer than the dims that they split; vary "
+        "mesh, layout and zero too");
 }

@@ -162,6 +162,32 @@ static void test_the_best_is_that_of_trying_all(void)
     weft_machine_model_destroy(&model);
 }
 
+/* Meshes and layouts written down here: each dim by itself, and each two dims, in both orders. */
+static void test_no_layout_by_hand_is_quicker(void)
+{
+    static const char *const dims[] = {"batch", "hidden", "width"};
+    static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 512, 1}};
+    weft_machine_model *model = machine("a100x8");
+    for (int i = 0; i < 2; i++) {
+        const weft_search_options options = {.ranks = 4, .machine = model};
+        weft_found *found = look(&nets[i], &options);
+        double best = INFINITY;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) {
+                weft_choice choice = {.zero = 0};
+                snprintf(choice.mesh, sizeof choice.mesh, a == b ? "x:4" : "x:2,y:2");
+                if (a == b)
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x", dims[a]);
+                else
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x,%s:y", dims[a], dims[b]);
+                best = fmin(best, seconds_of(&nets[i], &options, &choice));
+            }
+        CHECK(found->is_exact && found->best[0].prediction.seconds <= best);
+        free(found);
+    }
+    weft_machine_model_destroy(&model);
+}
+
 static void test_never_slower_than_data_parallel(void)
 {
     const net n = {1024, 256, 1024, 12};
@@ -262,6 +288,14 @@ static void test_bad_input_is_told(void)
     check_refused(&n, &(weft_search_options){.ranks = 4, .machine = model, .seconds = -1},
                   "seconds is -1");
     check_refused(&n, &(weft_search_options){.ranks = 11, .machine = model}, "11 ranks: no mesh");
+    check_refused(&n,
+                  &(weft_search_options){.ranks = 4,
+                                         .machine = model,
+                                         .vary = "layout",
+                                         .mesh = "model:4",
+                                         .layout = "hidden:model",
+                                         .zero = 3},
+                  "nothing to choose among");
     check_refused(&refusing, &(weft_search_options){.ranks = 4, .machine = model}, "odd numbers");
     check_refused(&n,
                   &(weft_search_options){.ranks = 4, .machine = model, .n_knobs = 1, .knobs = &odd},
@@ -370,6 +404,7 @@ int main(void)
 {
     RUN(test_floors_leave_out_no_winner);
     RUN(test_the_best_is_that_of_trying_all);
+    RUN(test_no_layout_by_hand_is_quicker);
     RUN(test_never_slower_than_data_parallel);
     RUN(test_what_is_told_is_planned_whole);
     RUN(test_threads_change_nothing);

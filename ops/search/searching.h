@@ -251,6 +251,8 @@ weft_status weft_search_hunt(searching *s, double begun, weft_found *found);
 /* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
 
 typedef void (*weft_search_piece)(void *context, int piece);
+/* How many there are for these options. */
+int weft_search_threads(const weft_search_options *options);
 /* Pieces [0, n), each once, on so many threads. Returns when all are done. */
 void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *context);
 /* Calls of the builder, one at a time. */

@@ -78,8 +78,8 @@ weft_status weft_search_roles_find(const weft_search_dims *dims, const char *hin
 
 /* ---- profile.c ---------------------------------------------------------------------------------- */
 
-/* Work that can be cut along the same dims. Loops: seconds of one rank that does all of them, at the machine's best rates, since
- * other plans join loops otherwise. A kernel stays one: the rates of its size count. */
+/* Work that can be cut along the same dims. A kernel stays one, whatever the plan: the rates of its size count. Loops are joined
+ * otherwise in other plans: the best rates count of all sizes up to twice the largest one's. */
 enum { WEFT_SEARCH_CUTS = 24, WEFT_SEARCH_TERMS = 8 };
 /* An operand or a result of a kernel. */
 typedef struct weft_search_term {
@@ -94,12 +94,13 @@ typedef struct weft_search_work {
     uint64_t dims;
     bool is_stored; /* it may be cut as storage is */
     bool is_kernel;
-    double seconds; /* of loops */
-    double times;   /* how often, of all loops together */
+    double seconds;     /* of loops, at the best rates */
+    double bytes, most; /* of loops: all that they read and write, and the one with most of it */
+    double times;       /* how often, of all loops together */
     weft_workload kernel;
     int n_terms;
     weft_search_term terms[WEFT_SEARCH_TERMS];
-    /* what a kernel cut so often takes, once it was asked for; ranks 0: not yet */
+    /* what it takes, cut among so many ranks, once it was asked for; ranks 0: not yet */
     struct {
         double ranks, seconds;
     } cuts[WEFT_SEARCH_CUTS];

@@ -1,9 +1,8 @@
 /* hunt: the quickest choices, planned from the lowest guess on, and near the best (weft/research/search.h).
  *
  * Rounds: in each, some choices are planned at once. They are those one step from the best so far, and those of the lowest guesses.
- * A round depends on the rounds before
- * alone, and not on which thread was quicker. So all but a search that its time
- * ends finds the same every time.
+ * A round depends on the rounds before alone, and not on which thread was quicker. So all but a search that its time ends finds
+ * the same every time.
  */
 #include "searching.h"
 
@@ -12,7 +11,6 @@
 #include <string.h>
 
 enum {
-    MOST_CANDIDATES = 4 << 20,
     ROUND = 16,
     AT_ONCE = 4,
     USUAL_WIDTH = 8,

@@ -1,6 +1,6 @@
 /* searching.h (private): what the files of a search share.
  *
- * The space of choices is outlines times settings. A *outline* gives each axis of a mesh a role and a size. A *setting* is a
+ * The space of choices is outlines times settings. An *outline* gives each axis of a mesh a role and a size. A *setting* is a
  * stage of sharded storage and a value of each knob. A *profile* says what a setting asks of one rank that does all: work by the
  * dims along which it can be cut, and what is kept between runs. Floors follow from outline and profile alone.
  */
@@ -39,8 +39,8 @@ typedef struct weft_search_dims {
     int n;
     char names[WEFT_SEARCH_DIMS][WEFT_MAX_NAME + 1];
     int64_t size[WEFT_SEARCH_DIMS]; /* the largest of that name */
-    uint64_t linked
-        [WEFT_SEARCH_DIMS]; /* dims that one factor runs through: where one is split, another may come out split */
+    /* dims that one factor runs through: where one is split, another may come out split */
+    uint64_t linked[WEFT_SEARCH_DIMS];
     uint64_t beside[WEFT_SEARCH_DIMS]; /* dims that some tensor has together with it */
     weft_search_amounts flops;         /* of forward ops, by the dims along which they can be cut */
     weft_search_amounts bytes;         /* of forward values that are no variables, by their dims */

@@ -302,6 +302,13 @@ static void test_bad_input_is_told(void)
                                          .layout = "hidden:model",
                                          .zero = 3},
                   "nothing to choose among");
+    check_refused(
+        &n, &(weft_search_options){.ranks = 4, .machine = model, .mesh = "data:2", .layout = ""},
+        "has 2 ranks, and the search is for 4");
+    check_refused(&n,
+                  &(weft_search_options){
+                      .ranks = 4, .machine = model, .mesh = "data:4", .layout = "hiden:data"},
+                  "hidden");
     check_refused(&refusing, &(weft_search_options){.ranks = 4, .machine = model}, "odd numbers");
     check_refused(&n,
                   &(weft_search_options){.ranks = 4, .machine = model, .n_knobs = 1, .knobs = &odd},

@@ -17,8 +17,9 @@ enum {
     EACH = 4 /* of a round near one of the best */
 };
 
-/* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
-static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
+/* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
+ * and turns come after it. */
+static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
 
 /* What was planned, in the order of planning. */
 typedef struct looked {
@@ -228,7 +229,7 @@ static int sort_looks(const hunt *h, looked **sorted)
 /* Estimates among the first become plans, the quickest first, until the first ten are plans all, or the time is over. */
 static weft_status plan_whole(hunt *h, looked **sorted, int n)
 {
-    for (int round = 0; round == 0 || !is_over(h, 1); round++) {
+    for (int round = 0; round == 0 || !is_over(h, PLANNING); round++) {
         looked *list[WEFT_MAX_FOUND];
         int n_list = 0;
         for (int i = 0; i < n && i < WEFT_MAX_FOUND && n_list < AT_ONCE; i++)
@@ -259,7 +260,7 @@ static weft_status hunt_all(hunt *h)
         status = do_round(h);
         if (h->options->progress)
             h->options->progress(h->options->progress_context, h->n_looked, h->list.n, h->best);
-        h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : 1);
+        h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : PLANNING);
     } while (status == WEFT_OK && !h->found->out_of_time);
     looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
     if (more) sorted = more;

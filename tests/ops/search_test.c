@@ -41,7 +41,7 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
         weft_input(built->graph, "x", WEFT_F32,
                    WEFT_DIMS(((weft_dim){"batch", weft_choice_value(choice, "batch", n->batch)}),
                              ((weft_dim){"width", n->width})));
-    for (int64_t i = 0; i < layers; i++)
+    for (int64_t i = 0; i < layers * weft_choice_value(choice, "times", 1); i++)
         x = layer_of(built->graph, x, n, i);
     const weft_value loss = weft_mean(weft_mul(x, x));
     built->values[0] = loss;
@@ -105,7 +105,8 @@ static void check_floors(const weft_found *found)
     CHECK(found->least_seconds <= found->best[0].prediction.seconds);
 }
 
-static void check_without_floors(const net *n, const weft_search_options *options)
+/* Returns how many plans the floors have spared. */
+static int64_t check_without_floors(const net *n, const weft_search_options *options)
 {
     weft_search_options whole = *options;
     whole.is_whole = true;
@@ -119,21 +120,26 @@ static void check_without_floors(const net *n, const weft_search_options *option
     CHECK(strcmp(some->best[0].choice.layout, all->best[0].choice.layout) == 0);
     check_floors(some);
     check_floors(all);
+    const int64_t spared = all->n_planned - some->n_planned;
     free(some);
     free(all);
+    return spared;
 }
 
 static void test_floors_leave_out_no_winner(void)
 {
     static const char *const machines[] = {"h100x8", "laptop", "a100x8"};
-    static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 256, 1}, {16, 64, 4096, 2}};
+    static const net nets[] = {{64, 512, 2048, 1}, {8192, 1024, 1024, 1}, {16, 64, 4096, 2}};
+    const weft_knob times = {.name = "times", .n_values = 2, .values = {1, 4}}; /* so much work */
+    int64_t spared = 0;
     for (int i = 0; i < 3; i++) {
         weft_machine_model *model = machine(machines[i]);
         const weft_search_options options = {
-            .ranks = i == 1 ? 2 : 4, .machine = model, .store_dim = "batch"};
-        check_without_floors(&nets[i], &options);
+            .ranks = 4, .machine = model, .store_dim = "batch", .n_knobs = 1, .knobs = &times};
+        spared += check_without_floors(&nets[i], &options);
         weft_machine_model_destroy(&model);
     }
+    CHECK(spared > 0);
 }
 
 /* Stages of a layout that is kept: four plans, by hand. */
@@ -159,6 +165,32 @@ static void test_the_best_is_that_of_trying_all(void)
     CHECK(found->is_exact && found->best[0].prediction.seconds == best);
     CHECK(strcmp(found->best[0].choice.mesh, options.mesh) == 0);
     free(found);
+    weft_machine_model_destroy(&model);
+}
+
+/* Meshes and layouts written down here: each dim by itself, and each two dims, in both orders. */
+static void test_no_layout_by_hand_is_quicker(void)
+{
+    static const char *const dims[] = {"batch", "hidden", "width"};
+    static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 512, 1}};
+    weft_machine_model *model = machine("a100x8");
+    for (int i = 0; i < 2; i++) {
+        const weft_search_options options = {.ranks = 4, .machine = model};
+        weft_found *found = look(&nets[i], &options);
+        double best = INFINITY;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) {
+                weft_choice choice = {.zero = 0};
+                snprintf(choice.mesh, sizeof choice.mesh, a == b ? "x:4" : "x:2,y:2");
+                if (a == b)
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x", dims[a]);
+                else
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x,%s:y", dims[a], dims[b]);
+                best = fmin(best, seconds_of(&nets[i], &options, &choice));
+            }
+        CHECK(found->is_exact && found->best[0].prediction.seconds <= best);
+        free(found);
+    }
     weft_machine_model_destroy(&model);
 }
 
@@ -262,6 +294,21 @@ static void test_bad_input_is_told(void)
     check_refused(&n, &(weft_search_options){.ranks = 4, .machine = model, .seconds = -1},
                   "seconds is -1");
     check_refused(&n, &(weft_search_options){.ranks = 11, .machine = model}, "11 ranks: no mesh");
+    check_refused(&n,
+                  &(weft_search_options){.ranks = 4,
+                                         .machine = model,
+                                         .vary = "layout",
+                                         .mesh = "model:4",
+                                         .layout = "hidden:model",
+                                         .zero = 3},
+                  "nothing to choose among");
+    check_refused(
+        &n, &(weft_search_options){.ranks = 4, .machine = model, .mesh = "data:2", .layout = ""},
+        "has 2 ranks, and the search is for 4");
+    check_refused(&n,
+                  &(weft_search_options){
+                      .ranks = 4, .machine = model, .mesh = "data:4", .layout = "hiden:data"},
+                  "hidden");
     check_refused(&refusing, &(weft_search_options){.ranks = 4, .machine = model}, "odd numbers");
     check_refused(&n,
                   &(weft_search_options){.ranks = 4, .machine = model, .n_knobs = 1, .knobs = &odd},
@@ -370,6 +417,7 @@ int main(void)
 {
     RUN(test_floors_leave_out_no_winner);
     RUN(test_the_best_is_that_of_trying_all);
+    RUN(test_no_layout_by_hand_is_quicker);
     RUN(test_never_slower_than_data_parallel);
     RUN(test_what_is_told_is_planned_whole);
     RUN(test_threads_change_nothing);

@@ -2,6 +2,7 @@
 #include "search.h"
 
 #include "predict.h"
+#include "predict_notes.h"
 #include "weft/number.h"
 
 #include <stdlib.h>
@@ -209,6 +210,7 @@ weft_status app_search_run(const app_search *search, weft_error *error)
                                    .store_dim = "batch",
                                    .layers = search->layers,
                                    .layers_knob = search->layers_knob,
+                                   .batch_knob = "batch",
                                    .hints = search->hints,
                                    .mesh = settings_text(s, "mesh"),
                                    .layout = settings_text(s, "layout"),
@@ -216,6 +218,7 @@ weft_status app_search_run(const app_search *search, weft_error *error)
     WEFT_TRY(read_bytes(settings_text(s, "memory"), &options.memory, error));
     WEFT_TRY(weft_machine_model_read(settings_text(s, "machine"), &machine, error));
     options.machine = machine;
+    if (strpbrk(settings_text(s, "machine"), "./")) app_note_machine(machine, false, stderr);
     if (isatty(STDERR_FILENO)) options.progress = show;
     app_search_result *result = calloc(1, sizeof *result);
     if (result) result->options = &options;

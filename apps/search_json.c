@@ -66,6 +66,7 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
     const weft_left_out *out = &found->left_out;
     json_t *all = json_pack(
         "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:s}, s:b, s:b, s:o, s:o, "
+        "s:o, s:o, "
         "s:o, s:o, s:o}",
         "ranks", options->ranks, "machine", weft_machine_model_name(options->machine), "memory",
         (json_int_t)options->memory, "roles", found->n_roles, "choices",
@@ -74,8 +75,9 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
         "memory", (json_int_t)out->memory, "floors", (json_int_t)out->floors, "unlooked",
         (json_int_t)out->unlooked, "refused", (json_int_t)out->illegal, "sentence", out->sentence,
         "is_exact", (int)found->is_exact, "out_of_time", (int)found->out_of_time, "least_seconds",
-        app_json_number(found->least_seconds), "seconds", app_json_number(found->seconds), "best",
-        best_of(search, result), "beyond",
+        app_json_number(found->least_seconds), "guess_seconds",
+        app_json_number(found->guess_seconds), "guess_error", app_json_number(found->guess_error),
+        "seconds", app_json_number(found->seconds), "best", best_of(search, result), "beyond",
         found->beyond.bytes > 0 ? choice_json(search, &found->beyond, 0) : json_null(), "turns",
         turns_of(result));
     const bool is_written =

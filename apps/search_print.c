@@ -39,6 +39,11 @@ static void print_counts(const weft_search_options *options, const weft_found *f
     else
         printf("best: %s; none can be below %s%s\n", best, least,
                found->out_of_time ? ". Time was over: another run may find another" : "");
+    if (!found->is_exact && found->guess_seconds > 0)
+        printf(
+            "guesses, half of which were off by more than %.0f %%, have none of the others below "
+            "%s\n",
+            100 * found->guess_error, weft_time_text(found->guess_seconds, least));
 }
 
 static void print_table(const app_search_result *result)
@@ -96,12 +101,10 @@ static void print_turns(const weft_machine_model *machine, const weft_turn *turn
     int n = 0;
     for (int i = 0; i < n_turns; i++)
         if (turns[i].factor > 0)
-            printf("%s %s %.3g times what they are",
-                   n++ > 0 ? ", or" : "the second is as quick where", turns[i].what,
-                   turns[i].factor);
-    if (n > 0)
-        puts("");
-    else if (n_turns > 0)
+            printf("%s  %-36s %.3g times\n",
+                   n++ > 0 ? "" : "the second is as quick where one of these is other:\n",
+                   turns[i].what, turns[i].factor);
+    if (n == 0 && n_turns > 0)
         printf("no one figure of %s, from a hundredth to a hundred times what it is, makes the "
                "second as quick\n",
                weft_machine_model_name(machine));

@@ -157,6 +157,7 @@ static void look_around(const app_training *training, const app_training_parts *
                              .context = l,
                              .hints = parts->hints,
                              .layers = settings_count(training->settings, "layers")};
+    app_search_knob(&l->search, "batch", false, NULL, 0, 0);
 }
 
 /* The one change that would help most, from the root; within: 0, or the seconds in which the other processes wait. */

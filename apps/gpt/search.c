@@ -59,6 +59,7 @@ void gpt_search_open(const settings *s, app_search *search)
     app_search_knob(search, "scan-layers", true, NULL, 0, 0);
     search->knobs[search->n_knobs - 1].is_asked =
         true; /* it makes plans short, and steps no quicker */
+    app_search_knob(search, "batch", false, NULL, 0, 0);
 }
 
 weft_status gpt_search(const settings *s, const weft_world *world, weft_error *error)

@@ -110,11 +110,12 @@ double weft_search_guess_exchanges(const searching *s, const weft_search_outline
 {
     const guess g = {s, outline, setting};
     const weft_search_profile *profile = &s->profiles[setting->profile];
-    double seconds = 0;
+    double seconds = 0, loops = 0;
     for (int w = 0; w < profile->n_works; w++) {
         const weft_search_work *work = &profile->works[w];
+        if (!work->is_kernel) loops += work->times;
         for (int a = 0; work->is_kernel && a < outline->n; a++)
             seconds += work->times * axis_seconds(&g, work, a, alone_seconds(&g, work, a));
     }
-    return SHOWN * fmax(seconds, 0);
+    return SHOWN * fmax(seconds, 0) + s->rates.crowd * s->rates.load->step_seconds * fmax(loops, 0);
 }

@@ -11,18 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 16, AT_ONCE = 4, USUAL_WIDTH = 8, EACH = 4 /* of a round near one of the best */ };
+enum {
+    MOST_CANDIDATES = 4 << 20,
+    ROUND = 16,
+    AT_ONCE = 4,
+    USUAL_WIDTH = 8,
+    EACH = 4 /* of a round near one of the best */
+};
 
 /* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
-
-typedef enum fate { UNSEEN, MISFIT_FLOOR, PLANNED } fate;
-
-typedef struct candidate {
-    int outline, setting;
-    float floor, guess;
-    uint8_t fate;
-} candidate;
 
 /* What was planned, in the order of planning. */
 typedef struct looked {
@@ -35,9 +33,8 @@ typedef struct hunt {
     searching *s;
     const weft_search_options *options;
     weft_found *found;
-    uint32_t n;
-    candidate *all; /* [n] by guess */
-    uint32_t next;  /* those below are planned, or out */
+    weft_search_list list; /* by guess */
+    uint32_t next;         /* those below are planned, or out */
     int n_looked, room;
     looked *looks;
     uint32_t round[2 * ROUND];
@@ -56,74 +53,13 @@ static bool is_over(const hunt *h, double part)
     return h->options->seconds > 0 && now() - h->begun >= part * h->options->seconds;
 }
 
-/* ---- candidates --------------------------------------------------------------------------------------- */
-
-static int by_guess(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-    if (x->guess != y->guess) return x->guess < y->guess ? -1 : 1;
-    if (x->outline != y->outline) return x->outline - y->outline;
-    return x->setting - y->setting;
-}
-
-static bool fits_floor(const hunt *h, const weft_search_outline *p, const weft_search_setting *x)
-{
-    return h->options->memory <= 0 ||
-           weft_search_floor_bytes(h->s, p, x) <= (double)h->options->memory;
-}
-
-/* Profiles of the same dims exchange about the same, and stages 1 and 2 do. */
-static double exchanges_of(const searching *s, const weft_search_outline *outline,
-                           const weft_search_setting *setting, double *known)
-{
-    static const int kinds[] = {0, 1, 1, 2};
-    weft_search_setting like = *setting;
-    like.profile = s->profiles[setting->profile].like;
-    double *seconds = &known[3 * like.profile + kinds[setting->zero]];
-    if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, outline, &like);
-    return *seconds;
-}
-
-static void add_candidate(hunt *h, int p, int x, double *known)
-{
-    searching *s = h->s;
-    const weft_search_outline *outline = &s->outlines[p];
-    const weft_search_setting *setting = &s->settings[x];
-    if (!weft_search_go_together(s, outline, setting)) return;
-    h->found->n_choices++;
-    if (!fits_floor(h, outline, setting)) {
-        h->found->left_out.memory++;
-        return;
-    }
-    const double floor = weft_search_floor_seconds(s, outline, setting);
-    const double guess = floor + exchanges_of(s, outline, setting, known);
-    h->all[h->n++] = (candidate){p, x, (float)(floor * (1 - 1e-6)), (float)guess, UNSEEN};
-}
-
-static weft_status list_candidates(hunt *h)
-{
-    searching *s = h->s;
-    const size_t most = (size_t)s->n_outlines * (size_t)s->n_settings;
-    h->all = malloc((most + 1) * sizeof *h->all);
-    double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
-    if (!h->all || !known) return weft_fail_memory(s->error, most * sizeof *h->all);
-    for (int p = 0; p < s->n_outlines; p++) {
-        for (int i = 0; i < 3 * s->n_profiles; i++)
-            known[i] = -1;
-        for (int x = 0; x < s->n_settings; x++)
-            add_candidate(h, p, x, known);
-    }
-    qsort(h->all, h->n, sizeof *h->all, by_guess);
-    return WEFT_OK;
-}
-
 /* ---- one round ---------------------------------------------------------------------------------------- */
 
 /* Until something was planned whole, an estimate counts with what it may be wrong by. */
 static bool is_below(const hunt *h, uint32_t c)
 {
     const double best = isfinite(h->best) ? h->best : h->estimate * (1 + ESTIMATE_ERROR);
-    return h->options->is_whole || (double)h->all[c].floor < best;
+    return h->options->is_whole || (double)h->list.all[c].floor < best;
 }
 
 static bool is_room(const hunt *h)
@@ -134,18 +70,18 @@ static bool is_room(const hunt *h)
 
 static void plan_next(hunt *h, uint32_t c)
 {
-    h->all[c].fate = PLANNED;
+    h->list.all[c].fate = WEFT_PLANNED;
     h->round[h->n_round++] = c;
 }
 
 static const weft_search_outline *outline_of(const hunt *h, uint32_t c)
 {
-    return &h->s->outlines[h->all[c].outline];
+    return &h->s->outlines[h->list.all[c].outline];
 }
 
 static const weft_search_setting *setting_of(const hunt *h, uint32_t c)
 {
-    return &h->s->settings[h->all[c].setting];
+    return &h->s->settings[h->list.all[c].setting];
 }
 
 static bool are_near(const hunt *h, uint32_t a, uint32_t b)
@@ -159,8 +95,8 @@ static void plan_near(hunt *h, looked *from)
 {
     int n = 0;
     uint32_t c = h->next;
-    for (; c < h->n && is_room(h) && n < EACH; c++) {
-        if (h->all[c].fate != UNSEEN || !are_near(h, from->candidate, c)) continue;
+    for (; c < h->list.n && is_room(h) && n < EACH; c++) {
+        if (h->list.all[c].fate != WEFT_UNSEEN || !are_near(h, from->candidate, c)) continue;
         if (!is_below(h, c)) continue;
         plan_next(h, c);
         n++;
@@ -175,7 +111,7 @@ static bool is_seed(const hunt *h, uint32_t c)
     for (int k = 0; k < WEFT_MAX_KNOBS; k++)
         if (setting->knob[k] != 0) return false;
     return setting->zero == h->options->zero &&
-           (h->all[c].outline == 0 || outline_of(h, c)->n <= 1);
+           (h->list.all[c].outline == 0 || outline_of(h, c)->n <= 1);
 }
 
 /* It comes first, so that nothing slower is ever told. */
@@ -194,16 +130,16 @@ static bool is_room_for_seeds(const hunt *h)
 static void choose_round(hunt *h, looked **best, int n_best)
 {
     h->n_round = 0;
-    for (uint32_t c = 0; c < h->n && h->n_looked == 0; c++)
+    for (uint32_t c = 0; c < h->list.n && h->n_looked == 0; c++)
         if (is_seed(h, c) && is_data_parallel(h, c)) plan_next(h, c);
-    for (uint32_t c = 0; c < h->n && h->n_looked == 0 && is_room_for_seeds(h); c++)
-        if (is_seed(h, c) && h->all[c].fate == UNSEEN) plan_next(h, c);
+    for (uint32_t c = 0; c < h->list.n && h->n_looked == 0 && is_room_for_seeds(h); c++)
+        if (is_seed(h, c) && h->list.all[c].fate == WEFT_UNSEEN) plan_next(h, c);
     for (int i = 0; i < n_best && is_room(h); i++)
         if (!best[i]->is_expanded) plan_near(h, best[i]);
-    while (h->next < h->n && h->all[h->next].fate != UNSEEN)
+    while (h->next < h->list.n && h->list.all[h->next].fate != WEFT_UNSEEN)
         h->next++;
-    for (uint32_t c = h->next; c < h->n && is_room(h); c++)
-        if (h->all[c].fate == UNSEEN && is_below(h, c)) plan_next(h, c);
+    for (uint32_t c = h->next; c < h->list.n && is_room(h); c++)
+        if (h->list.all[c].fate == WEFT_UNSEEN && is_below(h, c)) plan_next(h, c);
 }
 
 typedef struct work {
@@ -324,7 +260,7 @@ static weft_status hunt_all(hunt *h)
         if (h->n_round == 0) break;
         status = do_round(h);
         if (h->options->progress)
-            h->options->progress(h->options->progress_context, h->n_looked, h->n, h->best);
+            h->options->progress(h->options->progress_context, h->n_looked, h->list.n, h->best);
         h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : 1);
     } while (status == WEFT_OK && !h->found->out_of_time);
     looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
@@ -339,7 +275,7 @@ static weft_status hunt_all(hunt *h)
 
 static void tell(const hunt *h, const looked *l, weft_found_choice *to)
 {
-    const candidate *c = &h->all[l->candidate];
+    const weft_search_candidate *c = &h->list.all[l->candidate];
     weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
                           &to->choice);
     to->floor_seconds = c->floor;
@@ -352,8 +288,9 @@ static void tell(const hunt *h, const looked *l, weft_found_choice *to)
 /* The same plan by another name: stages of storage that come to one, say. It stands behind the one that was told. */
 static bool is_told(const weft_found *found, const looked *l)
 {
+    if (found->n == 0) return false;
     const weft_found_choice *last = &found->best[found->n - 1];
-    return found->n > 0 && last->prediction.seconds == l->price.prediction.seconds &&
+    return last->prediction.seconds == l->price.prediction.seconds &&
            last->prediction.work_seconds == l->price.prediction.work_seconds &&
            last->bytes == l->price.bytes;
 }
@@ -362,15 +299,17 @@ static bool is_told(const weft_found *found, const looked *l)
 static void find_least(hunt *h)
 {
     weft_found *found = h->found;
-    double least = INFINITY;
+    double least = h->list.dropped;
+    *(h->list.dropped >= h->best ? &found->left_out.floors : &found->left_out.unlooked) +=
+        h->list.n_dropped;
     for (int i = 0; i < h->n_looked; i++) {
         const looked *l = &h->looks[i];
         if (l->price.status == WEFT_OK && !l->is_whole)
-            least = fmin(least, (double)h->all[l->candidate].floor);
+            least = fmin(least, (double)h->list.all[l->candidate].floor);
     }
-    for (uint32_t c = 0; c < h->n; c++) {
-        if (h->all[c].fate != UNSEEN) continue;
-        const double floor = h->all[c].floor;
+    for (uint32_t c = 0; c < h->list.n; c++) {
+        if (h->list.all[c].fate != WEFT_UNSEEN) continue;
+        const double floor = h->list.all[c].floor;
         if (floor >= h->best)
             found->left_out.floors++;
         else
@@ -379,6 +318,26 @@ static void find_least(hunt *h)
     }
     found->least_seconds = fmin(least, h->best);
     found->is_exact = found->n > 0 && least >= h->best;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The guesses of what is left, and how good those of what was planned were. */
+static void find_guesses(const hunt *h, looked **sorted, int n, double *room)
+{
+    double least = INFINITY;
+    for (uint32_t c = 0; c < h->list.n; c++)
+        if (h->list.all[c].fate == WEFT_UNSEEN) least = fmin(least, h->list.all[c].guess);
+    for (int i = 0; i < n; i++)
+        room[i] =
+            fabs(h->list.all[sorted[i]->candidate].guess / sorted[i]->price.prediction.seconds - 1);
+    qsort(room, (size_t)n, sizeof *room, ascending);
+    h->found->guess_seconds = isfinite(least) ? least : 0;
+    h->found->guess_error = n > 0 ? room[n / 2] : 0;
 }
 
 static weft_status report(hunt *h)
@@ -401,6 +360,9 @@ static weft_status report(hunt *h)
         if (!sorted[i]->fits && sorted[i]->price.prediction.seconds < h->best) beyond = sorted[i];
     if (beyond) tell(h, beyond, &found->beyond);
     if (smallest) tell(h, smallest, &found->smallest);
+    double *room = malloc((size_t)(n + 1) * sizeof *room);
+    if (room) find_guesses(h, sorted, n, room);
+    free(room);
     free(sorted);
     find_least(h);
     found->n_roles = h->s->roles.n;
@@ -417,10 +379,12 @@ weft_status weft_search_hunt(searching *s, double begun, weft_found *found)
               .begun = begun,
               .best = INFINITY,
               .estimate = INFINITY};
-    weft_status status = list_candidates(&h);
+    weft_status status = weft_search_list_make(s, &h.list);
+    found->n_choices = h.list.n_choices;
+    found->left_out.memory = h.list.n_too_large;
     if (status == WEFT_OK) status = hunt_all(&h);
     if (status == WEFT_OK) status = report(&h);
-    free(h.all);
+    free(h.list.all);
     free(h.looks);
     return status;
 }

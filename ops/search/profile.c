@@ -37,7 +37,7 @@ static bool is_of_storage(const weft_plan *plan, uint32_t placed)
     return p->home == WEFT_VARIABLE_HOME || plan->graph->tensors[p->value].place_as != 0;
 }
 
-static void add_work(sheet *to, uint64_t dims, bool is_stored, double seconds)
+static void add_loops(sheet *to, uint64_t dims, bool is_stored, double times, double seconds)
 {
     int at = 0;
     while (at < to->n_works && (to->works[at].is_kernel || to->works[at].dims != dims ||
@@ -46,6 +46,7 @@ static void add_work(sheet *to, uint64_t dims, bool is_stored, double seconds)
     if (at == MOST_WORKS) return; /* a floor may leave work out */
     if (at == to->n_works)
         to->works[to->n_works++] = (weft_search_work){.dims = dims, .is_stored = is_stored};
+    to->works[at].times += times;
     to->works[at].seconds += seconds;
 }
 
@@ -126,7 +127,7 @@ static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *pla
     weft_step_workload(plan, step, 0, &work);
     if (work.name == NULL) return;
     if (step->kind != WEFT_STEP_KERNEL) {
-        add_work(to, bits, is_stored, times * loop_seconds(&work, rates));
+        add_loops(to, bits, is_stored, times, times * loop_seconds(&work, rates));
         return;
     }
     weft_search_work kernel = {
@@ -193,7 +194,7 @@ static void add_times(sheet *to, const sheet *from, double times)
         if (work->is_kernel)
             add_kernel(to, work, times * work->times);
         else
-            add_work(to, work->dims, work->is_stored, times * work->seconds);
+            add_loops(to, work->dims, work->is_stored, times * work->times, times * work->seconds);
     }
     for (int h = 0; h < from->n_homes; h++) {
         weft_search_home home = from->homes[h];

@@ -95,7 +95,7 @@ typedef struct weft_search_work {
     bool is_stored; /* it may be cut as storage is */
     bool is_kernel;
     double seconds; /* of loops */
-    double times;   /* of a kernel: how often */
+    double times;   /* how often, of all loops together */
     weft_workload kernel;
     int n_terms;
     weft_search_term terms[WEFT_SEARCH_TERMS];
@@ -202,10 +202,32 @@ int weft_search_host_ranks(const weft_search_options *options);
 
 /* ---- guess.c ------------------------------------------------------------------------------------ */
 
-/* Seconds that exchanges may add to a choice's floor, if each kernel is cut in the cheapest way that names allow. No promise: it says
+/* Seconds that exchanges and the begins of loops may add to a floor, if each kernel is cut in the cheapest way that names allow: it says
  * what to plan first. */
 double weft_search_guess_exchanges(const searching *s, const weft_search_outline *outline,
                                    const weft_search_setting *setting);
+
+/* ---- list.c ------------------------------------------------------------------------------------- */
+
+typedef enum weft_search_fate { WEFT_UNSEEN, WEFT_PLANNED } weft_search_fate;
+
+typedef struct weft_search_candidate {
+    int outline, setting;
+    float floor, guess; /* seconds */
+    uint8_t fate;
+} weft_search_candidate;
+
+/* Own `all`: free, also where it could not be made. */
+typedef struct weft_search_list {
+    uint32_t n, cap;
+    weft_search_candidate *all; /* [n] by guess */
+    int64_t n_choices,
+        n_too_large;             /* all there are; those whose floor of bytes is above the memory */
+    int64_t n_dropped;           /* those that there was no room for */
+    double dropped, least_guess; /* the lowest floor of these; the lowest guess */
+} weft_search_list;
+
+weft_status weft_search_list_make(searching *s, weft_search_list *list);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 #include "timeline.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BISECTIONS = 24 };
 static const double LEAST = 0.01, MOST = 100; /* times what the machine has */
@@ -109,13 +110,13 @@ static weft_status turn(const pair *p, change how, int which, double *factor, we
 
 static weft_status find_turns(const pair *p, weft_turn *turns, int *n, weft_error *error)
 {
-    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 2; l++) {
+    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS / 2 - 2; l++) {
         weft_turn *link = &turns[(*n)++];
         snprintf(link->what, sizeof link->what, "bytes a second of %.40s",
                  p->machine->levels[l].name);
         WEFT_TRY(turn(p, change_link, l, &link->factor, error));
     }
-    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 2; l++) {
+    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 3; l++) {
         weft_turn *latency = &turns[(*n)++];
         snprintf(latency->what, sizeof latency->what, "latency of %.40s",
                  p->machine->levels[l].name);
@@ -126,6 +127,53 @@ static weft_status find_turns(const pair *p, weft_turn *turns, int *n, weft_erro
     WEFT_TRY(turn(p, change_products, 0, &products->factor, error));
     snprintf(memory->what, sizeof memory->what, "bytes a second of memory");
     return turn(p, change_memory, 0, &memory->factor, error);
+}
+
+/* ---- the batch ------------------------------------------------------------------------------------------ */
+
+static int64_t *value_of(const weft_search_options *options, weft_choice *choice)
+{
+    for (int k = 0; options->batch_knob && k < choice->n_knobs; k++)
+        if (strcmp(choice->knobs[k].name, options->batch_knob) == 0) return &choice->values[k];
+    return NULL;
+}
+
+/* By how much the second is slower with so much work; false: one of the two is then no choice. */
+static bool behind_with(searching *s, const weft_choice *const choices[2], int64_t value,
+                        double *behind)
+{
+    double seconds[2];
+    for (int i = 0; i < 2; i++) {
+        weft_search_price price;
+        weft_choice choice = *choices[i];
+        *value_of(s->options, &choice) = value;
+        weft_search_price_choice(s, &choice, false, &price);
+        if (price.status != WEFT_OK) return false;
+        seconds[i] = price.prediction.seconds;
+    }
+    *behind = seconds[1] - seconds[0];
+    return true;
+}
+
+/* Twice as much and more, then half as much and less. A batch is no figure to bisect: it has to be divided. Where estimates do not
+ * have the first in front, they say nothing. */
+static void turn_batch(searching *s, const weft_choice *const choices[2], weft_turn *turn)
+{
+    weft_choice first = *choices[0];
+    const int64_t *value = value_of(s->options, &first);
+    snprintf(turn->what, sizeof turn->what, "%.60s", s->options->batch_knob);
+    for (int times = 1; times <= 16; times *= 2) {
+        double behind;
+        if (!behind_with(s, choices, *value * times, &behind)) break;
+        if (behind <= 0) turn->factor = times > 1 ? times : 0;
+        if (behind <= 0) return;
+    }
+    for (int times = 2; times <= 16 && *value % times == 0; times *= 2) {
+        double behind;
+        if (!behind_with(s, choices, *value / times, &behind)) break;
+        if (behind <= 0) turn->factor = 1.0 / times;
+        if (behind <= 0) return;
+    }
 }
 
 weft_status weft_search_turns(weft_search_builder build, void *context,
@@ -153,6 +201,15 @@ weft_status weft_search_turns(weft_search_builder build, void *context,
         if (status == WEFT_OK) p.plans[i] = programs[i]->plan;
     }
     if (status == WEFT_OK) status = find_turns(&p, turns, n_turns, error);
+    searching s = {.build = build,
+                   .context = context,
+                   .options = options,
+                   .building = PTHREAD_MUTEX_INITIALIZER};
+    weft_choice copy = *first;
+    if (status == WEFT_OK && value_of(options, &copy) && *n_turns < WEFT_MAX_TURNS) {
+        turns[*n_turns] = (weft_turn){.factor = 0};
+        turn_batch(&s, choices, &turns[(*n_turns)++]);
+    }
     for (int i = 0; i < 2; i++) {
         weft_mesh *mesh = weft_program_mesh(programs[i]);
         (void)weft_program_destroy(&programs[i]);

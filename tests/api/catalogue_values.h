@@ -369,12 +369,10 @@ static weft_choice good_choice = {.mesh = "data:2", .layout = "row:data"};
 static weft_knob good_knobs[WEFT_MAX_KNOBS] = {ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB,
                                                ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB,
                                                ONE_KNOB, ONE_KNOB, ONE_KNOB, ONE_KNOB};
-static weft_built_graph made_graph;
 static weft_found made_found;
 static weft_turn made_turns[WEFT_MAX_TURNS];
 STRUCT(weft_choice, weft_choice_ptr, &good_choice)
 STRUCT(weft_knob, weft_knob_ptr, good_knobs)
-POINTER(weft_built_graph, weft_built_graph_ptr, 0, &made_graph)
 POINTER(weft_found, weft_found_ptr, 0, &made_found)
 POINTER(weft_turn, weft_turn_ptr, 0, made_turns)
 

@@ -15,7 +15,7 @@ typedef struct net {
 
 static weft_value layer_of(weft_graph *graph, weft_value x, const net *n, int64_t layer)
 {
-    const weft_dim batch = {"batch", n->batch}, width = {"width", n->width};
+    const weft_dim batch = weft_dim_of(x, "batch"), width = {"width", n->width};
     const weft_dim hidden = {"hidden", n->hidden};
     char up[40], down[40];
     snprintf(up, sizeof up, "up%d", (int)layer);
@@ -39,7 +39,8 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     if (!built->graph) return weft_fail_memory(error, 1);
     weft_value x =
         weft_input(built->graph, "x", WEFT_F32,
-                   WEFT_DIMS(((weft_dim){"batch", n->batch}), ((weft_dim){"width", n->width})));
+                   WEFT_DIMS(((weft_dim){"batch", weft_choice_value(choice, "batch", n->batch)}),
+                             ((weft_dim){"width", n->width})));
     for (int64_t i = 0; i < layers; i++)
         x = layer_of(built->graph, x, n, i);
     const weft_value loss = weft_mean(weft_mul(x, x));
@@ -104,7 +105,8 @@ static void check_floors(const weft_found *found)
     CHECK(found->least_seconds <= found->best[0].prediction.seconds);
 }
 
-static void check_without_floors(const net *n, const weft_search_options *options)
+/* Returns how many plans the floors have spared. */
+static int64_t check_without_floors(const net *n, const weft_search_options *options)
 {
     weft_search_options whole = *options;
     whole.is_whole = true;
@@ -118,21 +120,25 @@ static void check_without_floors(const net *n, const weft_search_options *option
     CHECK(strcmp(some->best[0].choice.layout, all->best[0].choice.layout) == 0);
     check_floors(some);
     check_floors(all);
+    const int64_t spared = all->n_planned - some->n_planned;
     free(some);
     free(all);
+    return spared;
 }
 
 static void test_floors_leave_out_no_winner(void)
 {
     static const char *const machines[] = {"h100x8", "laptop", "a100x8"};
     static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 256, 1}, {16, 64, 4096, 2}};
+    int64_t spared = 0;
     for (int i = 0; i < 3; i++) {
         weft_machine_model *model = machine(machines[i]);
         const weft_search_options options = {
             .ranks = i == 1 ? 2 : 4, .machine = model, .store_dim = "batch"};
-        check_without_floors(&nets[i], &options);
+        spared += check_without_floors(&nets[i], &options);
         weft_machine_model_destroy(&model);
     }
+    CHECK(spared > 0);
 }
 
 /* Stages of a layout that is kept: four plans, by hand. */
@@ -158,6 +164,32 @@ static void test_the_best_is_that_of_trying_all(void)
     CHECK(found->is_exact && found->best[0].prediction.seconds == best);
     CHECK(strcmp(found->best[0].choice.mesh, options.mesh) == 0);
     free(found);
+    weft_machine_model_destroy(&model);
+}
+
+/* Meshes and layouts written down here: each dim by itself, and each two dims, in both orders. */
+static void test_no_layout_by_hand_is_quicker(void)
+{
+    static const char *const dims[] = {"batch", "hidden", "width"};
+    static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 512, 1}};
+    weft_machine_model *model = machine("a100x8");
+    for (int i = 0; i < 2; i++) {
+        const weft_search_options options = {.ranks = 4, .machine = model};
+        weft_found *found = look(&nets[i], &options);
+        double best = INFINITY;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++) {
+                weft_choice choice = {.zero = 0};
+                snprintf(choice.mesh, sizeof choice.mesh, a == b ? "x:4" : "x:2,y:2");
+                if (a == b)
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x", dims[a]);
+                else
+                    snprintf(choice.layout, sizeof choice.layout, "%s:x,%s:y", dims[a], dims[b]);
+                best = fmin(best, seconds_of(&nets[i], &options, &choice));
+            }
+        CHECK(found->is_exact && found->best[0].prediction.seconds <= best);
+        free(found);
+    }
     weft_machine_model_destroy(&model);
 }
 
@@ -261,6 +293,14 @@ static void test_bad_input_is_told(void)
     check_refused(&n, &(weft_search_options){.ranks = 4, .machine = model, .seconds = -1},
                   "seconds is -1");
     check_refused(&n, &(weft_search_options){.ranks = 11, .machine = model}, "11 ranks: no mesh");
+    check_refused(&n,
+                  &(weft_search_options){.ranks = 4,
+                                         .machine = model,
+                                         .vary = "layout",
+                                         .mesh = "model:4",
+                                         .layout = "hidden:model",
+                                         .zero = 3},
+                  "nothing to choose among");
     check_refused(&refusing, &(weft_search_options){.ranks = 4, .machine = model}, "odd numbers");
     check_refused(&n,
                   &(weft_search_options){.ranks = 4, .machine = model, .n_knobs = 1, .knobs = &odd},
@@ -334,12 +374,42 @@ static void test_turns_are_where_the_order_turns(void)
              error);
     for (int i = 0; i < n_turns; i++)
         CHECK(turns[i].factor == 1);
+    weft_machine_model_destroy(&model);
+}
+
+/* Splitting the batch exchanges weights, splitting the width exchanges values: a larger batch makes the former the better one. */
+static void test_a_larger_batch_turns_the_order(void)
+{
+    const net n = {512, 1024, 1024, 1};
+    weft_machine_model *model = machine("h100x8");
+    const weft_knob knob = {.name = "batch", .n_values = 1, .values = {512}};
+    const weft_search_options options = {
+        .ranks = 8, .machine = model, .n_knobs = 1, .knobs = &knob, .batch_knob = "batch"};
+    weft_choice data = {.mesh = "data:8", .layout = "batch:data", .n_knobs = 1, .knobs = &knob};
+    weft_choice hidden = {
+        .mesh = "model:8", .layout = "hidden:model", .n_knobs = 1, .knobs = &knob};
+    data.values[0] = hidden.values[0] = 512;
+    weft_turn turns[WEFT_MAX_TURNS];
+    int n_turns = 0;
+    weft_error error = WEFT_NO_ERROR;
+    CHECK(seconds_of(&n, &options, &hidden) < seconds_of(&n, &options, &data));
+    CHECK_OK(weft_search_turns(build, (void *)(uintptr_t)&n, &options, &hidden, &data, turns,
+                               &n_turns, &error),
+             error);
+    const weft_turn *last = &turns[n_turns - 1];
+    CHECK(strcmp(last->what, "batch") == 0 && last->factor > 1);
+    data.values[0] = hidden.values[0] = (int64_t)(512 * last->factor);
+    CHECK(seconds_of(&n, &options, &data) <= seconds_of(&n, &options, &hidden));
+    data.values[0] = hidden.values[0] = (int64_t)(256 * last->factor);
+    CHECK(seconds_of(&n, &options, &data) > seconds_of(&n, &options, &hidden));
+    weft_machine_model_destroy(&model);
 }
 
 int main(void)
 {
     RUN(test_floors_leave_out_no_winner);
     RUN(test_the_best_is_that_of_trying_all);
+    RUN(test_no_layout_by_hand_is_quicker);
     RUN(test_never_slower_than_data_parallel);
     RUN(test_what_is_told_is_planned_whole);
     RUN(test_threads_change_nothing);
@@ -348,5 +418,6 @@ int main(void)
     RUN(test_one_rank_and_refused_values);
     RUN(test_a_choice_is_a_command_line);
     RUN(test_turns_are_where_the_order_turns);
+    RUN(test_a_larger_batch_turns_the_order);
     return weft_test_report();
 }

@@ -97,6 +97,8 @@ typedef struct weft_search_options {
     const char *store_dim;  /* over whose axes storage is sharded: "batch"; NULL: no stages */
     int64_t
         layers; /* of the program, all alike: the builder makes as many as asked; 0: it makes all */
+    const char *
+        batch_knob; /* the one that says how much work there is: "batch", for turns; NULL: none does */
     const char *layers_knob; /* its value divides the number of layers: "stages"; NULL: none does */
     const char *hints;       /* roles besides: "hidden+heads+vocab experts+batch"; NULL: none */
     const char *mesh,
@@ -134,6 +136,8 @@ typedef struct weft_found {
     weft_left_out left_out;
     double
         least_seconds; /* nothing can be below: the lowest floor of all that was not planned, or the best */
+    /* the lowest guess of all that was not planned; and the part by which guesses of planned ones were off: half of them by more */
+    double guess_seconds, guess_error;
     bool is_exact; /* none that was left out can be quicker than the best */
     bool out_of_time;
     /* of all that was planned: the one that needs least memory; mesh "": none was */
@@ -167,11 +171,11 @@ weft_search_plan(weft_search_builder build, void *context, const weft_search_opt
 
 /* ---- why ---------------------------------------------------------------------------------------- */
 
-enum { WEFT_MAX_TURNS = WEFT_MAX_AXES + 4 };
+enum { WEFT_MAX_TURNS = 20 };
 
-/* By how much one figure of the machine would have to differ for the second choice to be as quick as the first. */
+/* By how much one figure would have to differ for the second choice to be as quick as the first. */
 typedef struct weft_turn {
-    char what[64]; /* "links of nvlink", "products", "memory" */
+    char what[64]; /* "bytes a second of nvlink", "flops a second", "batch" */
     double
         factor; /* times what the machine has; 0: none from a hundredth to a hundred times makes it so */
 } weft_turn;
@@ -180,7 +184,7 @@ typedef struct weft_turn {
  *
  * turns    [WEFT_MAX_TURNS] out
  * n_turns  out
- * cost     two plans, and some 20 predictions of each for each figure */
+ * cost     two plans, and some 20 predictions of each for each figure; for the batch some plans more */
 WEFT_API WEFT_MUST_CHECK weft_status weft_search_turns(weft_search_builder build, void *context,
                                                        const weft_search_options *options,
                                                        const weft_choice *first,

@@ -64,8 +64,16 @@ static weft_status find(const app_search *search, const weft_program *program,
     return weft_advise(search->build, search->context, &options, &now, &advice->plans, error);
 }
 
+static void write(const settings *s, const app_advice *advice, char text[APP_ADVICE_BYTES])
+{
+    if (!app_advice_text(advice, text, APP_ADVICE_BYTES)) *text = '\0';
+    const size_t used = strlen(text);
+    if (used > 0 && settings_is(s, "dry-run", "all"))
+        app_advice_others(advice, text + used, APP_ADVICE_BYTES - used);
+}
+
 weft_status app_advise(const app_search *search, const weft_program *program, double within,
-                       char *text, size_t room, weft_error *error)
+                       char text[APP_ADVICE_BYTES], weft_error *error)
 {
     const char *name = settings_text(search->settings, "machine");
     weft_machine_model *model;
@@ -80,7 +88,7 @@ weft_status app_advise(const app_search *search, const weft_program *program, do
     weft_status status = weft_machine_model_read(*name ? name : UNNAMED, &model, error);
     if (status == WEFT_OK) {
         status = find(search, program, model, within, advice, error);
-        if (status == WEFT_OK && !app_advice_text(advice, text, room)) *text = '\0';
+        if (status == WEFT_OK) write(search->settings, advice, text);
         weft_machine_model_destroy(&model);
     }
     free(advice);

@@ -2,6 +2,7 @@
 #include "machine.h"
 
 #include "recorder.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,6 +112,9 @@ json_t *weft_machine_model_json(const weft_machine_model *model)
     return root;
 }
 
+/* Jansson writes numbers with memory that its calls share, and several threads may plan for one machine at once (ops/search). */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
 static int add_to_hash(const char *text, size_t bytes, void *hash)
 {
     *(uint64_t *)hash = weft_digest(*(uint64_t *)hash, text, bytes);
@@ -120,9 +124,11 @@ static int add_to_hash(const char *text, size_t bytes, void *hash)
 uint64_t weft_machine_model_hash(const weft_machine_model *model)
 {
     uint64_t hash = 0;
+    weft_lock_take(&writing);
     json_t *root = model ? weft_machine_model_json(model) : NULL;
     if (root) json_dump_callback(root, add_to_hash, &hash, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(root);
+    weft_lock_give(&writing);
     return hash;
 }
 
@@ -140,8 +146,8 @@ weft_status weft_machine_model_write(const weft_machine_model *model, FILE *file
     return weft_fail(error, WEFT_IO, "cannot write the machine file: %s", strerror(errno));
 }
 
-weft_status weft_machine_model_copy(const weft_machine_model *model, weft_machine_model **copy,
-                                    weft_error *error)
+static weft_status copy_model(const weft_machine_model *model, weft_machine_model **copy,
+                              weft_error *error)
 {
     json_t *root = weft_machine_model_json(model);
     char *text = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
@@ -151,5 +157,14 @@ weft_status weft_machine_model_copy(const weft_machine_model *model, weft_machin
     const weft_status status =
         weft_machine_model_parse(text, strlen(text), model->name, copy, error);
     free(text);
+    return status;
+}
+
+weft_status weft_machine_model_copy(const weft_machine_model *model, weft_machine_model **copy,
+                                    weft_error *error)
+{
+    weft_lock_take(&writing);
+    const weft_status status = copy_model(model, copy, error);
+    weft_lock_give(&writing);
     return status;
 }

@@ -3,6 +3,11 @@
 
 enum { MOST_THREADS = 64 };
 
+int weft_search_threads(const weft_search_options *options)
+{
+    return options->threads > 0 ? options->threads : weft_machine_info()->n_cores;
+}
+
 typedef struct crew {
     _Atomic int next;
     int n;

@@ -103,15 +103,33 @@ bool weft_search_splits_storage(const searching *s, const weft_search_role *role
     return d >= 0 && role->set >> d & 1;
 }
 
+/* The best rate of all sizes up to this one. */
+static double best_up_to(const weft_curve *curve, double size)
+{
+    double best = weft_curve_at(curve, size);
+    for (int i = 0; i < curve->n && curve->size[i] <= size; i++)
+        best = fmax(best, curve->value[i]);
+    return best;
+}
+
+static double loops_seconds(const weft_search_rates *rates, const weft_search_work *loops,
+                            double ranks)
+{
+    const double rate = best_up_to(&rates->load->byte_rate, 2 * loops->most / ranks);
+    const double memory = rates->crowd * rates->factor * loops->bytes / ranks / rate;
+    return fmax(loops->seconds / ranks, memory);
+}
+
 /* Kept in the work: there are few numbers of ranks. */
-static double kernel_seconds(const searching *s, weft_search_work *work, double ranks)
+static double work_seconds(const searching *s, weft_search_work *work, double ranks)
 {
     int at = 0;
     while (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks != 0 && work->cuts[at].ranks != ranks)
         at++;
     if (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks == ranks) return work->cuts[at].seconds;
     const double seconds =
-        work->times * weft_search_kernel_seconds(&s->rates, &work->kernel, ranks);
+        work->is_kernel ? work->times * weft_search_kernel_seconds(&s->rates, &work->kernel, ranks)
+                        : loops_seconds(&s->rates, work, ranks);
     if (at < WEFT_SEARCH_CUTS) {
         work->cuts[at].ranks = ranks;
         work->cuts[at].seconds = seconds;
@@ -133,7 +151,7 @@ double weft_search_floor_seconds(const searching *s, const weft_search_outline *
                 work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
             if (work->dims & role->reach || is_stored) ranks *= outline->axes[a].size;
         }
-        seconds += work->is_kernel ? kernel_seconds(s, work, ranks) : work->seconds / ranks;
+        seconds += work_seconds(s, work, ranks);
     }
     return seconds;
 }

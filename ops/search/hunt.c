@@ -1,9 +1,8 @@
 /* hunt: the quickest choices, planned from the lowest guess on, and near the best (weft/research/search.h).
  *
  * Rounds: in each, some choices are planned at once. They are those one step from the best so far, and those of the lowest guesses.
- * A round depends on the rounds before
- * alone, and not on which thread was quicker. So all but a search that its time
- * ends finds the same every time.
+ * A round depends on the rounds before alone, and not on which thread was quicker. So all but a search that its time ends finds
+ * the same every time.
  */
 #include "searching.h"
 
@@ -12,15 +11,15 @@
 #include <string.h>
 
 enum {
-    MOST_CANDIDATES = 4 << 20,
     ROUND = 16,
     AT_ONCE = 4,
     USUAL_WIDTH = 8,
     EACH = 4 /* of a round near one of the best */
 };
 
-/* An estimate may be wrong by so much; and what part of the time is for estimates: the rest is for planning the best of them whole. */
-static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.6;
+/* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
+ * and turns come after it. */
+static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
 
 /* What was planned, in the order of planning. */
 typedef struct looked {
@@ -230,7 +229,7 @@ static int sort_looks(const hunt *h, looked **sorted)
 /* Estimates among the first become plans, the quickest first, until the first ten are plans all, or the time is over. */
 static weft_status plan_whole(hunt *h, looked **sorted, int n)
 {
-    for (int round = 0; round == 0 || !is_over(h, 1); round++) {
+    for (int round = 0; round == 0 || !is_over(h, PLANNING); round++) {
         looked *list[WEFT_MAX_FOUND];
         int n_list = 0;
         for (int i = 0; i < n && i < WEFT_MAX_FOUND && n_list < AT_ONCE; i++)
@@ -261,7 +260,7 @@ static weft_status hunt_all(hunt *h)
         status = do_round(h);
         if (h->options->progress)
             h->options->progress(h->options->progress_context, h->n_looked, h->list.n, h->best);
-        h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : 1);
+        h->found->out_of_time = is_over(h, h->options->layers > 0 ? ESTIMATING : PLANNING);
     } while (status == WEFT_OK && !h->found->out_of_time);
     looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
     if (more) sorted = more;

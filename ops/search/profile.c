@@ -37,17 +37,20 @@ static bool is_of_storage(const weft_plan *plan, uint32_t placed)
     return p->home == WEFT_VARIABLE_HOME || plan->graph->tensors[p->value].place_as != 0;
 }
 
-static void add_loops(sheet *to, uint64_t dims, bool is_stored, double times, double seconds)
+static void add_loops(sheet *to, const weft_search_work *loops, double times)
 {
     int at = 0;
-    while (at < to->n_works && (to->works[at].is_kernel || to->works[at].dims != dims ||
-                                to->works[at].is_stored != is_stored))
+    while (at < to->n_works && (to->works[at].is_kernel || to->works[at].dims != loops->dims ||
+                                to->works[at].is_stored != loops->is_stored))
         at++;
     if (at == MOST_WORKS) return; /* a floor may leave work out */
     if (at == to->n_works)
-        to->works[to->n_works++] = (weft_search_work){.dims = dims, .is_stored = is_stored};
-    to->works[at].times += times;
-    to->works[at].seconds += seconds;
+        to->works[to->n_works++] =
+            (weft_search_work){.dims = loops->dims, .is_stored = loops->is_stored};
+    to->works[at].times += times * loops->times;
+    to->works[at].seconds += times * loops->seconds;
+    to->works[at].bytes += times * loops->bytes;
+    to->works[at].most = fmax(to->works[at].most, loops->most);
 }
 
 static double loop_seconds(const weft_workload *work, const weft_search_rates *rates)
@@ -127,7 +130,13 @@ static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *pla
     weft_step_workload(plan, step, 0, &work);
     if (work.name == NULL) return;
     if (step->kind != WEFT_STEP_KERNEL) {
-        add_loops(to, bits, is_stored, times, times * loop_seconds(&work, rates));
+        const weft_search_work loop = {.dims = bits,
+                                       .is_stored = is_stored,
+                                       .seconds = loop_seconds(&work, rates),
+                                       .bytes = work.bytes,
+                                       .most = work.bytes,
+                                       .times = 1};
+        add_loops(to, &loop, times);
         return;
     }
     weft_search_work kernel = {
@@ -194,7 +203,7 @@ static void add_times(sheet *to, const sheet *from, double times)
         if (work->is_kernel)
             add_kernel(to, work, times * work->times);
         else
-            add_loops(to, work->dims, work->is_stored, times * work->times, times * work->seconds);
+            add_loops(to, work, times);
     }
     for (int h = 0; h < from->n_homes; h++) {
         weft_search_home home = from->homes[h];

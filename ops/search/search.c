@@ -87,7 +87,7 @@ weft_status weft_search_best(weft_search_builder build, void *context,
                    .error = &own,
                    .building = PTHREAD_MUTEX_INITIALIZER};
     const double begun = weft_sync_seconds();
-    s.threads = options->threads > 0 ? options->threads : weft_machine_info()->n_cores;
+    s.threads = weft_search_threads(options);
     s.arena = weft_arena_create();
     if (!s.arena) return weft_fail_memory(error, sizeof s);
     weft_status status = read_vary(&s);

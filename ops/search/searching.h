@@ -1,6 +1,6 @@
 /* searching.h (private): what the files of a search share.
  *
- * The space of choices is outlines times settings. A *outline* gives each axis of a mesh a role and a size. A *setting* is a
+ * The space of choices is outlines times settings. An *outline* gives each axis of a mesh a role and a size. A *setting* is a
  * stage of sharded storage and a value of each knob. A *profile* says what a setting asks of one rank that does all: work by the
  * dims along which it can be cut, and what is kept between runs. Floors follow from outline and profile alone.
  */
@@ -39,8 +39,8 @@ typedef struct weft_search_dims {
     int n;
     char names[WEFT_SEARCH_DIMS][WEFT_MAX_NAME + 1];
     int64_t size[WEFT_SEARCH_DIMS]; /* the largest of that name */
-    uint64_t linked
-        [WEFT_SEARCH_DIMS]; /* dims that one factor runs through: where one is split, another may come out split */
+    /* dims that one factor runs through: where one is split, another may come out split */
+    uint64_t linked[WEFT_SEARCH_DIMS];
     uint64_t beside[WEFT_SEARCH_DIMS]; /* dims that some tensor has together with it */
     weft_search_amounts flops;         /* of forward ops, by the dims along which they can be cut */
     weft_search_amounts bytes;         /* of forward values that are no variables, by their dims */
@@ -78,8 +78,8 @@ weft_status weft_search_roles_find(const weft_search_dims *dims, const char *hin
 
 /* ---- profile.c ---------------------------------------------------------------------------------- */
 
-/* Work that can be cut along the same dims. Loops: seconds of one rank that does all of them, at the machine's best rates, since
- * other plans join loops otherwise. A kernel stays one: the rates of its size count. */
+/* Work that can be cut along the same dims. A kernel stays one, whatever the plan: the rates of its size count. Loops are joined
+ * otherwise in other plans: the best rates count of all sizes up to twice the largest one's. */
 enum { WEFT_SEARCH_CUTS = 24, WEFT_SEARCH_TERMS = 8 };
 /* An operand or a result of a kernel. */
 typedef struct weft_search_term {
@@ -94,12 +94,13 @@ typedef struct weft_search_work {
     uint64_t dims;
     bool is_stored; /* it may be cut as storage is */
     bool is_kernel;
-    double seconds; /* of loops */
-    double times;   /* how often, of all loops together */
+    double seconds;     /* of loops, at the best rates */
+    double bytes, most; /* of loops: all that they read and write, and the one with most of it */
+    double times;       /* how often, of all loops together */
     weft_workload kernel;
     int n_terms;
     weft_search_term terms[WEFT_SEARCH_TERMS];
-    /* what a kernel cut so often takes, once it was asked for; ranks 0: not yet */
+    /* what it takes, cut among so many ranks, once it was asked for; ranks 0: not yet */
     struct {
         double ranks, seconds;
     } cuts[WEFT_SEARCH_CUTS];
@@ -251,6 +252,8 @@ weft_status weft_search_hunt(searching *s, double begun, weft_found *found);
 /* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
 
 typedef void (*weft_search_piece)(void *context, int piece);
+/* How many there are for these options. */
+int weft_search_threads(const weft_search_options *options);
 /* Pieces [0, n), each once, on so many threads. Returns when all are done. */
 void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *context);
 /* Calls of the builder, one at a time. */

@@ -182,7 +182,7 @@ static int hint_of(const weft_layout *layout, const char *axis, char *text, size
         const size_t n = strcspn(at, ","), letters = strcspn(at, ":");
         for (const char *word = at + letters + 1; letters < n && word < at + n;) {
             const size_t of = strcspn(word, "+?,");
-            if (of == strlen(axis) && memcmp(word, axis, of) == 0)
+            if (of == strlen(axis) && memcmp(word, axis, of) == 0 && used < (int)room)
                 used += snprintf(text + used, room - (size_t)used, "%s%.*s", used > 0 ? "+" : "",
                                  (int)letters, at);
             word += of + strspn(word + of, "+?");
@@ -190,6 +190,19 @@ static int hint_of(const weft_layout *layout, const char *axis, char *text, size
         at += n + (at[n] == ',');
     }
     return used;
+}
+
+static weft_status check_given(const searching *s, const weft_mesh *mesh, const weft_layout *layout)
+{
+    const char *names[WEFT_SEARCH_DIMS];
+    const int ranks = weft_mesh_n_ranks(mesh);
+    for (int d = 0; d < s->dims.n; d++)
+        names[d] = s->dims.names[d];
+    if (ranks != s->options->ranks)
+        return weft_fail(s->error, WEFT_USAGE,
+                         "mesh %s has %d rank%s, and the search is for %d; give a mesh of as many",
+                         weft_mesh_text(mesh), ranks, ranks == 1 ? "" : "s", s->options->ranks);
+    return weft_layout_check(layout, mesh, names, s->dims.n, s->error);
 }
 
 /* What was given as hints, so that its roles are among those of the space, under its own names. */
@@ -201,6 +214,7 @@ static weft_status read_given(searching *s, weft_mesh **mesh, weft_layout **layo
     if (!s->options->mesh || !*s->options->mesh) return WEFT_OK;
     WEFT_TRY(weft_mesh_plan(s->options->mesh, mesh, s->error));
     WEFT_TRY(weft_layout_create(s->options->layout, layout, s->error));
+    WEFT_TRY(check_given(s, *mesh, *layout));
     for (int a = 0; a < weft_mesh_n_axes(*mesh); a++) {
         char dims[300] = "";
         const char *axis = weft_mesh_axis_name(*mesh, a);
@@ -274,7 +288,7 @@ static weft_status find_outlines(searching *s)
     WEFT_TRY(begin_outlines(&f));
     s->outlines = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->outlines);
     if (!s->outlines) return weft_fail_memory(s->error, sizeof *s->outlines);
-    if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks)
+    if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks) /* else an axis splits nothing */
         s->outlines[s->n_outlines++] = f.given;
     if (s->varies_mesh || s->varies_layout) assign(&f, &p, 0, s->options->ranks);
     if (f.status != WEFT_OK || s->n_outlines > 0) return f.status;

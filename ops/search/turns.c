@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { BISECTIONS = 24 };
+enum { BISECTIONS = 12 };
+static const double NEAR = 0.01;              /* of a factor: a prediction is no better */
 static const double LEAST = 0.01, MOST = 100; /* times what the machine has */
 
 typedef struct pair {
@@ -77,7 +78,7 @@ static weft_status bisect(const pair *p, change how, int which, double end, doub
                           weft_error *error)
 {
     double near = 0, far = log(end);
-    for (int i = 0; i < BISECTIONS && fabs(far - near) > 1e-3; i++) {
+    for (int i = 0; i < BISECTIONS && fabs(far - near) > NEAR; i++) {
         const double middle = (near + far) / 2;
         double behind;
         WEFT_TRY(ahead(p, how, which, exp(middle), &behind, error));
@@ -108,25 +109,53 @@ static weft_status turn(const pair *p, change how, int which, double *factor, we
     return WEFT_OK;
 }
 
-static weft_status find_turns(const pair *p, weft_turn *turns, int *n, weft_error *error)
+/* Figures are bisected on several threads. */
+typedef struct figure {
+    change how;
+    int which;
+    weft_turn *turn;
+    weft_error error;
+} figure;
+
+typedef struct figures {
+    const pair *pair;
+    int n;
+    figure all[WEFT_MAX_TURNS];
+} figures;
+
+static void add_figure(figures *f, weft_turn *turns, change how, int which, const char *what,
+                       const char *name)
 {
-    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS / 2 - 2; l++) {
-        weft_turn *link = &turns[(*n)++];
-        snprintf(link->what, sizeof link->what, "bytes a second of %.40s",
-                 p->machine->levels[l].name);
-        WEFT_TRY(turn(p, change_link, l, &link->factor, error));
-    }
-    for (int l = 0; l < p->machine->n_levels && *n < WEFT_MAX_TURNS - 3; l++) {
-        weft_turn *latency = &turns[(*n)++];
-        snprintf(latency->what, sizeof latency->what, "latency of %.40s",
-                 p->machine->levels[l].name);
-        WEFT_TRY(turn(p, change_latency, l, &latency->factor, error));
-    }
-    weft_turn *products = &turns[(*n)++], *memory = &turns[(*n)++];
-    snprintf(products->what, sizeof products->what, "flops a second");
-    WEFT_TRY(turn(p, change_products, 0, &products->factor, error));
-    snprintf(memory->what, sizeof memory->what, "bytes a second of memory");
-    return turn(p, change_memory, 0, &memory->factor, error);
+    if (f->n == WEFT_MAX_TURNS - 1) return;
+    weft_turn *turn = &turns[f->n];
+    *turn = (weft_turn){.factor = 0};
+    snprintf(turn->what, sizeof turn->what, "%s%.40s", what, name);
+    f->all[f->n++] = (figure){.how = how, .which = which, .turn = turn};
+}
+
+static void turn_piece(void *context, int piece)
+{
+    figures *f = context;
+    figure *one = &f->all[piece];
+    (void)!turn(f->pair, one->how, one->which, &one->turn->factor, &one->error);
+}
+
+static weft_status find_turns(const pair *p, int threads, weft_turn *turns, int *n,
+                              weft_error *error)
+{
+    figures f = {.pair = p};
+    for (int l = 0; l < p->machine->n_levels; l++)
+        add_figure(&f, turns, change_link, l, "bytes a second of ", p->machine->levels[l].name);
+    for (int l = 0; l < p->machine->n_levels; l++)
+        add_figure(&f, turns, change_latency, l, "latency of ", p->machine->levels[l].name);
+    add_figure(&f, turns, change_products, 0, "flops a second", "");
+    add_figure(&f, turns, change_memory, 0, "bytes a second of memory", "");
+    weft_search_crew_do(threads, f.n, turn_piece, &f);
+    *n = f.n;
+    for (int i = 0; i < f.n; i++)
+        if (f.all[i].error.status != WEFT_OK)
+            return weft_fail(error, f.all[i].error.status, "%s", f.all[i].error.message);
+    return WEFT_OK;
 }
 
 /* ---- the batch ------------------------------------------------------------------------------------------ */
@@ -200,7 +229,8 @@ weft_status weft_search_turns(weft_search_builder build, void *context,
                                   &prediction, error);
         if (status == WEFT_OK) p.plans[i] = programs[i]->plan;
     }
-    if (status == WEFT_OK) status = find_turns(&p, turns, n_turns, error);
+    if (status == WEFT_OK)
+        status = find_turns(&p, weft_search_threads(options), turns, n_turns, error);
     searching s = {.build = build,
                    .context = context,
                    .options = options,

@@ -41,7 +41,7 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
         weft_input(built->graph, "x", WEFT_F32,
                    WEFT_DIMS(((weft_dim){"batch", weft_choice_value(choice, "batch", n->batch)}),
                              ((weft_dim){"width", n->width})));
-    for (int64_t i = 0; i < layers; i++)
+    for (int64_t i = 0; i < layers * weft_choice_value(choice, "times", 1); i++)
         x = layer_of(built->graph, x, n, i);
     const weft_value loss = weft_mean(weft_mul(x, x));
     built->values[0] = loss;
@@ -129,12 +129,13 @@ static int64_t check_without_floors(const net *n, const weft_search_options *opt
 static void test_floors_leave_out_no_winner(void)
 {
     static const char *const machines[] = {"h100x8", "laptop", "a100x8"};
-    static const net nets[] = {{64, 512, 2048, 1}, {4096, 256, 256, 1}, {16, 64, 4096, 2}};
+    static const net nets[] = {{64, 512, 2048, 1}, {8192, 1024, 1024, 1}, {16, 64, 4096, 2}};
+    const weft_knob times = {.name = "times", .n_values = 2, .values = {1, 4}}; /* so much work */
     int64_t spared = 0;
     for (int i = 0; i < 3; i++) {
         weft_machine_model *model = machine(machines[i]);
         const weft_search_options options = {
-            .ranks = i == 1 ? 2 : 4, .machine = model, .store_dim = "batch"};
+            .ranks = 4, .machine = model, .store_dim = "batch", .n_knobs = 1, .knobs = &times};
         spared += check_without_floors(&nets[i], &options);
         weft_machine_model_destroy(&model);
     }
@@ -301,6 +302,13 @@ static void test_bad_input_is_told(void)
                                          .layout = "hidden:model",
                                          .zero = 3},
                   "nothing to choose among");
+    check_refused(
+        &n, &(weft_search_options){.ranks = 4, .machine = model, .mesh = "data:2", .layout = ""},
+        "has 2 ranks, and the search is for 4");
+    check_refused(&n,
+                  &(weft_search_options){
+                      .ranks = 4, .machine = model, .mesh = "data:4", .layout = "hiden:data"},
+                  "hidden");
     check_refused(&refusing, &(weft_search_options){.ranks = 4, .machine = model}, "odd numbers");
     check_refused(&n,
                   &(weft_search_options){.ranks = 4, .machine = model, .n_knobs = 1, .knobs = &odd},

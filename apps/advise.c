@@ -19,15 +19,20 @@ static int64_t memory_of(const char *machine)
     return limit > 0 && limit < all ? limit : all;
 }
 
-static void choose_now(const app_search *search, const weft_program *program, weft_choice *now)
+/* false: a choice has no room for it. */
+static bool choose_now(const app_search *search, const weft_program *program, weft_choice *now)
 {
+    const char *mesh = weft_mesh_text(weft_program_mesh(program));
+    const char *layout = weft_layout_text(weft_plan_layout(program));
     *now = (weft_choice){.zero = weft_layout_stage(weft_plan_layout(program)),
                          .n_knobs = search->n_knobs,
                          .knobs = search->knobs};
-    snprintf(now->mesh, sizeof now->mesh, "%s", weft_mesh_text(weft_program_mesh(program)));
-    snprintf(now->layout, sizeof now->layout, "%s", weft_layout_text(weft_plan_layout(program)));
     for (int k = 0; k < search->n_knobs; k++)
         now->values[k] = search->knobs[k].values[0];
+    if (strlen(mesh) >= sizeof now->mesh || strlen(layout) >= sizeof now->layout) return false;
+    memcpy(now->mesh, mesh, strlen(mesh) + 1);
+    memcpy(now->layout, layout, strlen(layout) + 1);
+    return true;
 }
 
 static weft_status find_slow(const settings *s, const weft_program *program,
@@ -45,6 +50,7 @@ static weft_status find_slow(const settings *s, const weft_program *program,
     return WEFT_OK;
 }
 
+/* A plan that a search cannot build has no neighbours. It may be good all the same. */
 static weft_status find(const app_search *search, const weft_program *program,
                         const weft_machine_model *model, double within, app_advice *advice,
                         weft_error *error)
@@ -59,13 +65,27 @@ static weft_status find(const app_search *search, const weft_program *program,
                                          .layers = search->layers,
                                          .layers_knob = search->layers_knob,
                                          .hints = search->hints};
-    choose_now(search, program, &now);
+    weft_error own = {.rank = -1};
+    advice->plans.fits = true;
     WEFT_TRY(find_slow(search->settings, program, model, advice, error));
-    return weft_advise(search->build, search->context, &options, &now, &advice->plans, error);
+    if (!choose_now(search, program, &now)) return WEFT_OK;
+    const weft_status status =
+        weft_advise(search->build, search->context, &options, &now, &advice->plans, &own);
+    if (status == WEFT_OK) return WEFT_OK;
+    advice->plans = (weft_advice){.fits = true};
+    return status == WEFT_USAGE ? WEFT_OK : weft_fail(error, status, "%s", own.message);
+}
+
+static void write(const settings *s, const app_advice *advice, char text[APP_ADVICE_BYTES])
+{
+    if (!app_advice_text(advice, text, APP_ADVICE_BYTES)) *text = '\0';
+    const size_t used = strlen(text);
+    if (used > 0 && settings_is(s, "dry-run", "all"))
+        app_advice_others(advice, text + used, APP_ADVICE_BYTES - used);
 }
 
 weft_status app_advise(const app_search *search, const weft_program *program, double within,
-                       char *text, size_t room, weft_error *error)
+                       char text[APP_ADVICE_BYTES], weft_error *error)
 {
     const char *name = settings_text(search->settings, "machine");
     weft_machine_model *model;
@@ -80,7 +100,7 @@ weft_status app_advise(const app_search *search, const weft_program *program, do
     weft_status status = weft_machine_model_read(*name ? name : UNNAMED, &model, error);
     if (status == WEFT_OK) {
         status = find(search, program, model, within, advice, error);
-        if (status == WEFT_OK && !app_advice_text(advice, text, room)) *text = '\0';
+        if (status == WEFT_OK) write(search->settings, advice, text);
         weft_machine_model_destroy(&model);
     }
     free(advice);

@@ -60,6 +60,20 @@ static void tell_memory(const app_advice *a, char *text, size_t room)
         snprintf(text, room, "; take more ranks, or a smaller model or batch");
 }
 
+void app_advice_others(const app_advice *a, char *text, size_t room)
+{
+    const weft_advice *plans = &a->plans;
+    size_t used = 0;
+    *text = '\0';
+    for (int i = 0; i < plans->n && plans->fits && a->knows_seconds && used < room; i++) {
+        char then[WEFT_TIME_TEXT];
+        const weft_advised *one = &plans->best[i];
+        used += (size_t)snprintf(text + used, room - used, "\n  %9s %5.1f %% less  %s",
+                                 weft_time_text(one->seconds, then),
+                                 100 * gain_of(plans->seconds, one->seconds), one->options);
+    }
+}
+
 bool app_advice_text(const app_advice *a, char *text, size_t room)
 {
     const weft_advice *plans = &a->plans;

@@ -202,12 +202,11 @@ static void look_around(const app_training *training, const app_training_parts *
 static weft_status advise(const app_training *training, const app_training_parts *parts,
                           double within, weft_error *error)
 {
-    char text[1200];
+    char text[APP_ADVICE_BYTES];
     looking l;
     if (!weft_world_is_root()) return WEFT_OK;
     look_around(training, parts, &l);
-    WEFT_TRY(
-        app_advise(&l.search, training->program[APP_LEARNS], within, text, sizeof text, error));
+    WEFT_TRY(app_advise(&l.search, training->program[APP_LEARNS], within, text, error));
     if (*text) printf("%s%s\n", within > 0 ? "" : "\n", text);
     return WEFT_OK;
 }

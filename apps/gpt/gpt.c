@@ -179,10 +179,10 @@ static app_pipe pipe_of(const gpt_setup *setup)
 /* The one change that would help most. */
 static weft_status print_advice(const gpt_setup *setup, weft_error *error)
 {
-    char text[1200];
+    char text[APP_ADVICE_BYTES];
     app_search search;
     gpt_search_open(setup->settings, &search);
-    WEFT_TRY(app_advise(&search, setup->program, 0, text, sizeof text, error));
+    WEFT_TRY(app_advise(&search, setup->program, 0, text, error));
     if (*text) printf("\n%s\n", text);
     return WEFT_OK;
 }

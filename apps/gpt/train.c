@@ -75,7 +75,7 @@ static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *e
 /* What was lost beside the steps, and what another plan would spare. A run of a few seconds is not worth it. */
 static void say_advice(const gpt_setup *setup, gpt_report *report)
 {
-    char text[1200];
+    char text[APP_ADVICE_BYTES];
     weft_error ignored = {.rank = -1};
     app_search search;
     if (!weft_mesh_is_root(setup->mesh)) return;
@@ -83,9 +83,7 @@ static void say_advice(const gpt_setup *setup, gpt_report *report)
     if (!app_spent_is_long(&setup->run.spent) || !*settings_text(setup->settings, "machine"))
         return;
     gpt_search_open(setup->settings, &search);
-    if (app_advise(&search, setup->program, APP_ADVICE_SECONDS, text, sizeof text, &ignored) ==
-            WEFT_OK &&
-        *text)
+    if (app_advise(&search, setup->program, APP_ADVICE_SECONDS, text, &ignored) == WEFT_OK && *text)
         gpt_report_say(report, text);
 }
 

@@ -143,12 +143,27 @@ static weft_status find_quicker(advising *a, int n, const weft_search_price *jud
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
-static const weft_advised *smallest_of(const weft_advised *judged, int n)
+static int smallest_first(const void *a, const void *b)
 {
-    const weft_advised *found = NULL;
-    for (int i = 0; i < n; i++)
-        if (!found || judged[i].bytes < found->bytes) found = &judged[i];
-    return found;
+    const weft_advised *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+    return quickest_first(a, b);
+}
+
+/* The first that really needs less than the smallest until now, which it becomes; false: none of those that look best does. */
+static weft_status go_smaller(advising *a, int n, bool *is_smaller, weft_error *error)
+{
+    weft_advice *advice = a->advice;
+    *is_smaller = false;
+    qsort(a->judged, (size_t)n, sizeof *a->judged, smallest_first);
+    for (int i = 0; i < n && i < MOST_WHOLE && !*is_smaller; i++) {
+        weft_advised planned;
+        WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
+        *is_smaller =
+            planned.bytes < (advice->smallest.bytes > 0 ? advice->smallest.bytes : advice->bytes);
+        if (*is_smaller) advice->smallest = planned;
+    }
+    return WEFT_OK;
 }
 
 /* The quickest of those that are to fit, if they do. */
@@ -168,19 +183,14 @@ static weft_status find_fitting(advising *a, int n, weft_error *error)
 /* From neighbour to neighbour, each of which needs less. */
 static weft_status find_smaller(advising *a, weft_error *error)
 {
-    weft_advice *advice = a->advice;
     weft_choice at = *a->from;
-    int64_t bytes = advice->bytes;
-    for (int change = 0; change < MOST_CHANGES; change++) {
+    bool is_smaller = true;
+    for (int change = 0; change < MOST_CHANGES && is_smaller; change++) {
         const int n = judge_all(a, &at);
-        const weft_advised *smallest = smallest_of(a->judged, n);
-        if (!smallest) return WEFT_OK;
-        at = smallest->choice;
         WEFT_TRY(find_fitting(a, n, error));
-        if (advice->n > 0) return WEFT_OK;
-        WEFT_TRY(plan_whole(a, &at, &advice->smallest, error));
-        if (advice->smallest.bytes >= bytes) return WEFT_OK;
-        bytes = advice->smallest.bytes;
+        if (a->advice->n > 0) return WEFT_OK;
+        WEFT_TRY(go_smaller(a, n, &is_smaller, error));
+        at = a->advice->smallest.choice;
     }
     return WEFT_OK;
 }

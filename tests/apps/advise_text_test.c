@@ -58,6 +58,20 @@ static void test_a_slow_rank(void)
     CHECK(!app_advice_text(&advice, text, sizeof text));
 }
 
+static void test_others_are_told_in_order(void)
+{
+    char text[ROOM];
+    app_advice advice = advice_of(0.02, 0.01);
+    advice.plans.n = 2;
+    advice.plans.best[1] = (weft_advised){.seconds = 0.015, .options = "--micro 4"};
+    app_advice_others(&advice, text, sizeof text);
+    CHECK(strcmp(text,
+                 "\n      10 ms  50.0 % less  --zero 1\n      15 ms  25.0 % less  --micro 4") == 0);
+    advice.plans.n = 0;
+    app_advice_others(&advice, text, sizeof text);
+    CHECK(*text == '\0');
+}
+
 static void test_too_little_memory(void)
 {
     char text[ROOM];
@@ -89,6 +103,7 @@ int main(void)
     RUN(test_the_gain_is_told_with_both_times);
     RUN(test_small_gains_are_not_told);
     RUN(test_a_slow_rank);
+    RUN(test_others_are_told_in_order);
     RUN(test_too_little_memory);
     return weft_test_report();
 }

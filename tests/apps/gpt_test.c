@@ -250,7 +250,7 @@ static void test_plan_advises_where_memory_does_not_suffice(void)
     const char *with = advice ? strstr(advice, "with --") : NULL;
     const char *needs = with ? strstr(with, " it needs least, ") : NULL;
     if (!CHECK(needs != NULL)) return;
-    CHECK_TEXT(with, "--zero 3");
+    CHECK_TEXT(with, "--recompute");
     snprintf(other, sizeof other, "%.*s", (int)(needs - with - 5), with + 5);
     const double told = strtod(needs + strlen(" it needs least, "), &end);
     CHECK_TEXT(end, " GiB: take more ranks, or a smaller model or batch");

@@ -108,12 +108,12 @@ static const problem problems[] = {
      "hidden:model,heads:model,vocab:model", 0, 1, 1, 1, 0, 0, "--layout batch:model"},
     {"an axis does nothing", &many_tokens, &even, "data:2", "", 0, 1, 1, 1, 0, 0,
      "--layout batch:data"},
-    {"a rule costs more than it spares", &balanced, &slow_links, "data:2,model:2",
-     "heads:model,batch:data+model", 0, 1, 1, 1, 0, 0, "--layout batch:data+model"},
+    {"a rule costs more than it spares", &balanced, &slow_links, "data:2", "heads:data,batch:data",
+     0, 1, 1, 1, 0, 0, "--layout batch:data"},
     {"the batch is split along the slow links, and nothing along the fast ones", &weights_heavy,
      &far_is_slow, "far:2,near:2", "batch:far", 0, 1, 1, 1, 0, 0, ":near"},
     {"it does not fit into memory", &many_tokens, &even, "data:2", "batch:data", 0, 1, 1, 1, 0,
-     4000000, "--"},
+     2500000, "--"},
     {"healthy: one rank", &many_tokens, &even, "data:1", "", 0, 1, 1, 1, 0, 0, NULL},
     {"healthy: the batch, on even links", &many_tokens, &even, "data:2", "batch:data", 0, 1, 1, 1,
      0, 0, NULL},
@@ -158,11 +158,10 @@ static double gain(const weft_advice *advice)
 static bool is_right(const problem *p, const weft_advice *advice)
 {
     if (!p->first) return CHECK(advice->fits && gain(advice) < 0.02);
-    if (!CHECK(advice->n > 0)) return false;
     if (p->memory > 0)
-        return CHECK(!advice->fits && advice->bytes > p->memory &&
+        return CHECK(advice->n > 0 && !advice->fits && advice->bytes > p->memory &&
                      advice->best[0].bytes <= p->memory);
-    const char *at = strstr(advice->best[0].options, p->first);
+    const char *at = advice->n > 0 ? strstr(advice->best[0].options, p->first) : NULL;
     return CHECK(advice->fits && gain(advice) >= 0.02 && at != NULL);
 }
 

@@ -194,7 +194,7 @@ typedef struct weft_priced_exchange {
  * prices   [room] out: the first of them; may be NULL when room is 0
  * n        out: how many there are
  * returns  as weft_plan_predict
- * cost     that of a prediction, and for each group a walk through the plan: about 400 instructions a step and kind of rank */
+ * cost     that of a prediction, and for each group a walk through the plan: about 1,000 instructions a step and kind of rank */
 WEFT_API WEFT_MUST_CHECK weft_status weft_plan_prices(const weft_program *program,
                                                       const weft_machine_model *model,
                                                       const weft_predict_options *options,

@@ -15,7 +15,7 @@
 
 #include "lock.h"
 #include "options.h"
-#include "predict.h"
+#include "plan.h"
 #include "stop.h"
 #include "tracing.h"
 #include "weft/checkpoint.h"
@@ -61,7 +61,7 @@
          "how long ranks wait for one that does nothing, before the job is ended; 0s: for ever",    \
          NULL,                                                                                      \
          -1},                                                                                       \
-        APP_MACHINE_OPTION("Continuing"),                                                           \
+        APP_MACHINE_OPTION("Continuing"), APP_KEEP_PLAN_OPTION("Continuing"),                       \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \
@@ -76,6 +76,7 @@ typedef struct app_run_setup {
     uint64_t mark;
     weft_trace_part looks; /* what runs between steps besides, for --trace: `runs` at each look */
     bool is_quiet;         /* nothing is said of what went well */
+    app_pipe pipe;         /* of a pipeline, for --keep-plan */
 } app_run_setup;
 
 typedef struct app_run {

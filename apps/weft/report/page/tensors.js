@@ -130,7 +130,7 @@ function shardPicture(parsed) {
   const rowDim = b == null ? one : parsed.dims[a], columnDim = parsed.dims[b == null ? a : b] || one;
   const rows = blocksOf(rowDim), columns = blocksOf(columnDim), width = 640, height = rowDim === one ? 60 : 240;
   const mine = coordinatesOf(shards.rank), picture = svg("svg", {viewBox: "0 0 " + (width + 2) + " " + (height + 34), role: "img",
-    "aria-label": "Shards of " + shards.name + ", " + shards.spec + ". The table beneath has the same."});
+    width: width + 2, "aria-label": "Shards of " + shards.name + ", " + shards.spec + ". The table beneath has the same."});
   const shownRows = rows.slice(0, 64), shownColumns = columns.slice(0, 64);
   shownRows.forEach((row, i) => shownColumns.forEach((column, j) => {
     const x = 1 + width * column.interval[0] / columnDim.size, y = 18 + height * row.interval[0] / rowDim.size;

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "whole_file.h"
+
 weft_status app_plan_check(const settings *s, weft_error *error)
 {
     const bool is_plan = settings_flag(s, "dry-run");
@@ -29,7 +31,7 @@ static weft_status print(const settings *s, const weft_program *program, const a
                          weft_error *error)
 {
     const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
-    if (settings_flag(s, "json")) return app_predict_json(s, program, pipe, error);
+    if (settings_flag(s, "json")) return app_predict_json(s, program, pipe, stdout, error);
     WEFT_TRY(is_whole ? weft_plan_print(program, stdout, error)
                       : weft_plan_summary(program, stdout, error));
     WEFT_TRY(app_predict(s, program, pipe, is_whole, error));
@@ -46,4 +48,19 @@ weft_status app_plan(const settings *s, const weft_world *world, const weft_prog
     WEFT_TRY(print(s, program, pipe, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
+}
+
+weft_status app_plan_keep(const settings *s, const weft_program *program, const app_pipe *pipe,
+                          weft_error *error)
+{
+    char path[4096];
+    app_whole_file file;
+    weft_error own = WEFT_NO_ERROR;
+    if (!settings_flag(s, "keep-plan")) return WEFT_OK;
+    snprintf(path, sizeof path, "%.4000s/plan.json", settings_text(s, "run"));
+    WEFT_TRY(app_whole_open(&file, path, error));
+    const weft_status status = app_predict_json(s, program, pipe, file.stream, &own);
+    WEFT_TRY(app_whole_close(&file, status == WEFT_OK, error));
+    return status == WEFT_OK ? WEFT_OK
+                             : weft_fail(error, status, "%.300s: %.150s", path, own.message);
 }

@@ -18,6 +18,13 @@
             "with the plan: the ways that were compared for every op and axis, and their prices"   \
     }
 
+/* In front of a training: its plan stays beside what it measures. */
+#define APP_KEEP_PLAN_OPTION(group)                                                                \
+    {                                                                                              \
+        "keep-plan", OPTION_FLAG, "no", "", group,                                                 \
+            "write the plan into the folder of --run, as plan.json: some MB; weft report shows it" \
+    }
+
 /* app_only_plans - whether a plan is made in place of a training: it is printed, or its kernels are measured. Local; pure. */
 bool app_only_plans(const settings *s);
 /* app_plan_check - whether options that are about the plan come with --dry-run, and name a machine. Local. */
@@ -28,5 +35,8 @@ weft_status app_plan_check(const settings *s, weft_error *error);
  * pipe  of a pipeline, else {0} */
 weft_status app_plan(const settings *s, const weft_world *world, const weft_program *program,
                      const app_pipe *pipe, weft_error *error);
+/* app_plan_keep - for --keep-plan: plan.json in the folder of --run, which is there; by the root alone. Local. */
+weft_status app_plan_keep(const settings *s, const weft_program *program, const app_pipe *pipe,
+                          weft_error *error);
 
 #endif

@@ -107,14 +107,14 @@ weft_status app_predict(const settings *s, const weft_program *program, const ap
 }
 
 weft_status app_predict_json(const settings *s, const weft_program *program, const app_pipe *pipe,
-                             weft_error *error)
+                             FILE *file, weft_error *error)
 {
     const char *name = settings_text(s, "machine");
     const weft_predict_options options = options_of(s, pipe);
     weft_machine_model *model;
-    if (*name == '\0') return weft_plan_json(program, stdout, error);
+    if (*name == '\0') return weft_plan_json(program, file, error);
     WEFT_TRY(weft_machine_model_read(name, &model, error));
-    const weft_status status = weft_predict_json(program, model, &options, stdout, error);
+    const weft_status status = weft_predict_json(program, model, &options, file, error);
     weft_machine_model_destroy(&model);
     return status;
 }

@@ -41,7 +41,7 @@ weft_status app_predict(const settings *s, const weft_program *program, const ap
                         bool is_whole, weft_error *error);
 /* app_predict_json - the plan as JSON, with what --machine makes of it. Local. */
 weft_status app_predict_json(const settings *s, const weft_program *program, const app_pipe *pipe,
-                             weft_error *error);
+                             FILE *file, weft_error *error);
 
 /* A run beside what was predicted of it. */
 enum { APP_COMPARED = 20 }; /* steps, the first of which is left out */

@@ -332,8 +332,9 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(weft_dataset_agree(setup->data, setup->program, error));
     if (app_tracing_read(&run->tracing, s, setup->last, error) == WEFT_OK &&
-        resume_step(s, &from, error) == WEFT_OK && weft_world_is_root())
-        (void)!prepare_folder(run, from, error);
+        resume_step(s, &from, error) == WEFT_OK && weft_world_is_root() &&
+        prepare_folder(run, from, error) == WEFT_OK)
+        (void)!app_plan_keep(s, setup->program, &setup->pipe, error);
     WEFT_TRY(weft_world_agree(error));
     record(run, settings_text(s, "run"));
     weft_watch_work(setup->last, (int64_t)setup->items, setup->unit);

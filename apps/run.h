@@ -17,6 +17,7 @@
 #include "lock.h"
 #include "metrics.h"
 #include "options.h"
+#include "plan.h"
 #include "predict.h"
 #include "spent.h"
 #include "stop.h"
@@ -65,6 +66,7 @@
          NULL,                                                                                      \
          -1},                                                                                       \
         APP_MACHINE_OPTION("Continuing"), APP_BOARD_OPTIONS("Continuing"),                          \
+        APP_KEEP_PLAN_OPTION("Continuing"),                                                         \
     {                                                                                               \
         "check-replicas", OPTION_COUNT, "0", "N", "Continuing",                                     \
             "steps between comparing what several ranks hold; 0: only when saving"                  \
@@ -82,6 +84,7 @@ typedef struct app_run_setup {
     const char *unit;
     weft_trace_part looks; /* what runs between steps besides, for --trace: `runs` at each look */
     bool is_quiet;         /* nothing is said of what went well */
+    app_pipe pipe;         /* of a pipeline, for --keep-plan */
 } app_run_setup;
 
 typedef struct app_run {

@@ -169,13 +169,6 @@ static weft_status print_bubbles(const gpt_setup *setup, weft_error *error)
     return WEFT_OK;
 }
 
-static app_pipe pipe_of(const gpt_setup *setup)
-{
-    const int64_t stages = setup->shape.stages, ticks = stages + setup->shape.micro - 1;
-    if (stages == 1) return (app_pipe){0};
-    return (app_pipe){"stage", stages, (double)(stages - 1) / (double)ticks};
-}
-
 /* The one change that would help most. */
 static weft_status print_advice(const gpt_setup *setup, weft_error *error)
 {
@@ -193,7 +186,7 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
-    const app_pipe pipe = pipe_of(setup);
+    const app_pipe pipe = gpt_pipe(setup);
     WEFT_TRY(app_plan(setup->settings, world, setup->program, &pipe, error));
     const bool is_text =
         settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");

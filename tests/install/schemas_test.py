@@ -28,6 +28,8 @@ ROWS = [
     ("run", None, "a/run.json"),
     ("run", None, "m/run.json"),
     ("run", None, "b/run.json"),
+    (None, TRAIN + " --steps 1 --run k --keep-plan --mesh data:2 --layout batch:data --machine laptop", ""),
+    ("plan", None, "k/plan.json"),
     ("metrics", None, "a/metrics.jsonl"),
     ("metrics", None, "c/metrics.jsonl"),
     ("plan", PLAN + "--layers 1", ""),

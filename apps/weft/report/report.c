@@ -73,10 +73,13 @@ static weft_status make_text(report_data *data, report_found *found, char **text
     }
 }
 
-static weft_status write_file(const char *path, const char *text, weft_error *error)
+/* From the open file on, a failure is the disk's, not the command line's. */
+static weft_status write_file(const char *path, const char *text, app_phase *phase,
+                              weft_error *error)
 {
     app_whole_file file;
     WEFT_TRY(app_whole_open(&file, path, error));
+    *phase = APP_RUNNING;
     const weft_status status = report_page_write(text, file.stream, error);
     WEFT_TRY(app_whole_close(&file, status == WEFT_OK, error));
     return status;
@@ -91,7 +94,7 @@ static void say(const report_data *data, const char *path, const char *text)
     json_array_foreach(data->notes, i, note) printf("%s\n", json_string_value(note));
 }
 
-static weft_status make(const settings *s, report_found *found, weft_error *error)
+static weft_status make(const settings *s, report_found *found, app_phase *phase, weft_error *error)
 {
     char path[MAX_PATH], *text = NULL;
     report_data data = {.root = NULL};
@@ -99,7 +102,7 @@ static weft_status make(const settings *s, report_found *found, weft_error *erro
     if (*settings_text(s, "out")) snprintf(path, sizeof path, "%.4000s", settings_text(s, "out"));
     WEFT_TRY(check_place(path, error));
     weft_status status = make_text(&data, found, &text, error);
-    if (status == WEFT_OK) status = write_file(path, text, error);
+    if (status == WEFT_OK) status = write_file(path, text, phase, error);
     if (status == WEFT_OK) say(&data, path, text);
     free(text);
     report_data_free(&data);
@@ -109,11 +112,12 @@ static weft_status make(const settings *s, report_found *found, weft_error *erro
 
 /* ---- the command line -------------------------------------------------------------------------- */
 
-static weft_status report_run(const char *source, const settings *s, weft_error *error)
+static weft_status report_run(const char *source, const settings *s, app_phase *phase,
+                              weft_error *error)
 {
     report_found found;
     weft_status status = report_find(source, settings_text(s, "plan"), &found, error);
-    if (status == WEFT_OK) status = make(s, &found, error);
+    if (status == WEFT_OK) status = make(s, &found, phase, error);
     report_forget(&found);
     return status;
 }
@@ -121,6 +125,7 @@ static weft_status report_run(const char *source, const settings *s, weft_error 
 int report_main(int n, char **arguments)
 {
     weft_error error = {.rank = -1};
+    app_phase phase = APP_STARTING;
     static char out[] = "--out";
     for (int i = 0; i < n; i++)
         if (strcmp(arguments[i], "-o") == 0) arguments[i] = out;
@@ -129,11 +134,11 @@ int report_main(int n, char **arguments)
                       ? settings_read(&report_table, n - n_paths, arguments + n_paths, &error)
                       : NULL;
     if (s && n_paths == 1)
-        (void)!report_run(arguments[0], s, &error);
+        (void)!report_run(arguments[0], s, &phase, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE,
                   "of what? weft report RUN, the folder given with --run; or weft report PLAN, "
                   "what --dry-run --json printed");
     settings_destroy(&s);
-    return app_leave(report_table.program, APP_STARTING, &error);
+    return app_leave(report_table.program, phase, &error);
 }

@@ -71,7 +71,7 @@ function bytesText(b) {
 
 function countText(n) {
   if (n == null) return "–";
-  return n === 0 ? "0" : scaled(n, [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"], [1, ""]], "").trim();
+  return n === 0 ? "0" : scaled(n, [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]], "").trim();
 }
 
 function wholeText(n) {

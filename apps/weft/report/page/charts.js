@@ -14,8 +14,9 @@ function scaleOf([low, high], from, to) {
   return v => from + (v - low) / (high - low) * (to - from);
 }
 
-function ticksOf([low, high], most) {
-  const step = niceStep(high - low, most), ticks = [];
+/* Bytes have round numbers of their own. */
+function ticksOf([low, high], most, format) {
+  const rough = (high - low) / most, step = format === bytesText && rough > 0 ? 2 ** Math.ceil(Math.log2(rough)) : niceStep(high - low, most), ticks = [];
   for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) ticks.push(Math.abs(t) < step * 1e-9 ? 0 : t);
   return ticks;
 }
@@ -40,7 +41,7 @@ function bandPath(xs, low, high, x, y) {
 }
 
 function chartFrame(picture, xRange, yRange, x, y, chart) {
-  for (const t of ticksOf(yRange, 4)) {
+  for (const t of ticksOf(yRange, 4, chart.format)) {
     picture.append(svg("line", {x1: CHART.left, x2: CHART.width - CHART.right, y1: y(t), y2: y(t), stroke: "var(--line)"}),
       svg("text", {x: CHART.left - 5, y: y(t) + 4, "text-anchor": "end"}, chart.format(t)));
   }

@@ -105,7 +105,7 @@ function start() {
   matchMedia("print").addEventListener("change", redrawAll);
   window.addEventListener("beforeprint", redrawAll);
   window.addEventListener("afterprint", redrawAll);
-  if (location.hash === "#check")
+  if (checks)
     document.body.append(el("pre", {id: "check", hidden: true}, JSON.stringify(checkAll())));
 }
 

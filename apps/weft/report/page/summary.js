@@ -32,6 +32,12 @@ function memoryText(plan) {
   return data.run && data.run.plan ? bytesText(data.run.plan.total_bytes) + " a rank" : null;
 }
 
+/* To the end of the last rank; where a trace alone has a prediction, to the end of the last step of rank 0. */
+function predictedSeconds() {
+  if (data.prediction) return data.prediction.seconds;
+  return steps.end && steps.end.reduce((most, end) => Math.max(most, end), 0) * 1e-9;
+}
+
 function summarySection() {
   const {run, plan, prediction, measured, curves} = data;
   const layout = (plan || run || {}).layout;
@@ -40,7 +46,7 @@ function summarySection() {
     data.is_going ? el("p", {role: "status"}, "The run is still going: this is as of step " +
       wholeText(curves ? curves.last[curves.last.length - 1] : 0) + ".") : null,
     facts([
-      ["a step, predicted", prediction && secondsText(prediction.seconds), true],
+      ["a step, predicted", predictedSeconds() && secondsText(predictedSeconds()), true],
       ["a step of rank 0, measured", measured && secondsText(measured.seconds), true],
       ["memory", memoryText(plan), true],
       ["loss", lossText(lastOf("loss")), true],
@@ -48,7 +54,7 @@ function summarySection() {
       ["steps of training", curves && wholeText(curves.last[curves.last.length - 1])],
       ["mesh", meshText && meshText + " – " + wholeText(nRanks) + (nRanks === 1 ? " rank" : " ranks")],
       ["layout", layout === "" ? "none" : layout],
-      ["optimizer and parameters stored by (zero)", plan || run ? String((plan || run).zero) : null],
+      ["stage of ZeRO", plan || run ? String((plan || run).zero) : null],
       ["predicted for", predictedFor && predictedFor.name + " (" + predictedFor.processor + ")"],
       ["machine of the run", machineText()],
       ["parameters", run && countText(run.parameters)],

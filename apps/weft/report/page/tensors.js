@@ -125,24 +125,33 @@ function shardCell(place, row, column, i, j, isMine) {
   return cell;
 }
 
+/* Blocks with the part of the picture that each has: as large as it is, or of many blocks some, all as large. */
+function drawnBlocks(dim) {
+  const blocks = blocksOf(dim);
+  if (blocks.length <= 2 * FOLD)
+    return {n: blocks.length, shown: blocks.map(block => ({...block, from: block.interval[0] / dim.size, to: block.interval[1] / dim.size}))};
+  const shown = folded(blocks.length).map((b, i, all) => b < 0 ? null : {...blocks[b], from: i / all.length, to: (i + 1) / all.length});
+  return {n: blocks.length, shown: shown.filter(Boolean)};
+}
+
 function shardPicture(parsed) {
   const [a, b] = drawnDims(parsed), one = {name: "", size: 1, axes: []};
   const rowDim = b == null ? one : parsed.dims[a], columnDim = parsed.dims[b == null ? a : b] || one;
-  const rows = blocksOf(rowDim), columns = blocksOf(columnDim), width = 640, height = rowDim === one ? 60 : 240;
-  const mine = coordinatesOf(shards.rank), picture = svg("svg", {viewBox: "0 0 " + (width + 2) + " " + (height + 34), role: "img",
-    "aria-label": "Shards of " + shards.name + ", " + shards.spec + ". The table beneath has the same."});
-  const shownRows = rows.slice(0, 64), shownColumns = columns.slice(0, 64);
-  shownRows.forEach((row, i) => shownColumns.forEach((column, j) => {
-    const x = 1 + width * column.interval[0] / columnDim.size, y = 18 + height * row.interval[0] / rowDim.size;
-    const place = {x, y, width: width * (column.interval[1] - column.interval[0]) / columnDim.size,
-      height: height * (row.interval[1] - row.interval[0]) / rowDim.size, names: rowDim === one ? [columnDim.name || "all"] : [rowDim.name, columnDim.name]};
+  const rows = drawnBlocks(rowDim), columns = drawnBlocks(columnDim), width = 640, height = rowDim === one ? 60 : 240;
+  const mine = coordinatesOf(shards.rank), picture = svg("svg", {viewBox: "0 0 " + (width + 2) + " " + (height + 36), role: "img",
+    width: width + 2, "aria-label": "Shards of " + shards.name + ", " + shards.spec + ". The table beneath has the same."});
+  rows.shown.forEach((row, i) => columns.shown.forEach((column, j) => {
+    const place = {x: 1 + width * column.from, y: 18 + height * row.from, width: width * (column.to - column.from),
+      height: height * (row.to - row.from), names: rowDim === one ? [columnDim.name || "all"] : [rowDim.name, columnDim.name]};
     const isMine = axes.every((axis, k) => [row.at[axis.name], column.at[axis.name]].every(c => c == null || c === mine[k]));
+    if (rowDim === one) Object.assign(row, {interval: column.interval});
     if (place.width > 0 && place.height > 0) picture.append(shardCell(place, row, column, i, j, isMine));
   }));
   picture.append(svg("text", {x: 2, y: 12}, "across: " + (columnDim.name ? columnDim.name + ":" + columnDim.size : "one number") +
     (rowDim === one ? "" : "; down: " + rowDim.name + ":" + rowDim.size)));
-  const more = rows.length * columns.length - shownRows.length * shownColumns.length;
-  if (more > 0) picture.append(svg("text", {x: 2, y: height + 31}, more + " blocks more are not drawn"));
+  const more = rows.n * columns.n - rows.shown.length * columns.shown.length;
+  if (more > 0) picture.append(svg("text", {x: 2, y: height + 32}, wholeText(more) + " of " + wholeText(rows.n * columns.n) +
+    " blocks are not drawn: the gap before the last"));
   return picture;
 }
 
@@ -205,7 +214,7 @@ function meshSection() {
     el("p", {class: "quiet"}, "Choose a tensor, or a step in the table of steps; point at a rank, or at a block, to see who holds what."),
     el("div", {class: "controls"}, data.tensors ? tensorChoice() : [], el("label", {for: "rank"}, "Rank"), nodes.number),
     nodes.mesh, nodes.told, nodes.name, nodes.partial, nodes.picture, nodes.boxes);
-  const first = data.tensors && data.tensors.class.findIndex(c => /\//.test(tensorClasses[c].spec));
+  const first = data.tensors && data.tensors.class.findIndex(c => tensorClasses[c].kind === "parameter" && /\//.test(tensorClasses[c].spec));
   if (data.tensors && data.tensors.name.length) {
     nodes.choice.value = data.tensors.name[Math.max(0, first)];
     showTensor();

@@ -1,6 +1,7 @@
 /* timeline: bars of steps over time, predicted and measured beneath each other, a lane for each queue. */
 
 const LANE = 38, BAR = 20, TOP = 24; /* pixels */
+const checks = location.hash === "#check"; /* the page looks at its own pixels */
 const timeline = {lanes: [], from: 0, to: 1, end: 1, chosen: null, canvas: null, told: null, rank: 0};
 
 /* ---- bars ---- */
@@ -115,7 +116,7 @@ function drawTimeline() {
   canvas.width = Math.round(timeline.width * density);
   canvas.height = Math.round(height * density);
   canvas.style.height = height + "px";
-  const pen = canvas.getContext("2d");
+  const pen = canvas.getContext("2d", {willReadFrequently: checks});
   pen.setTransform(canvas.width / timeline.width, 0, 0, canvas.height / height, 0, 0);
   pen.font = "11px system-ui, sans-serif";
   const ink = Object.fromEntries(["page", "ink", "quiet", "line", "focus", "forward", "backward", "update", "exchange", "wait", "other"]
@@ -250,8 +251,16 @@ function rankChoice() {
   }}, shown.map((one, i) => el("option", {value: i}, "rank " + one.rank)))];
 }
 
-function key(name, shown) {
-  return el("span", {class: "key"}, el("i", {style: "background: var(--" + name + ")"}), shown || name);
+/* Of the colours that there are. */
+function keys() {
+  const used = new Set(timeline.lanes.flatMap(one => one.bars.map(bar => bar.colour)));
+  const names = {forward: "forward", backward: "backward", update: "update", other: "computing, of no known phase", exchange: "exchange",
+    wait: "waiting for an exchange"};
+  return Object.keys(names).filter(name => used.has(name)).map(name => {
+    const dot = el("i");
+    dot.style.background = "var(--" + name + ")";
+    return el("span", {class: "key"}, dot, names[name]);
+  });
 }
 
 function timelineSection() {
@@ -265,8 +274,7 @@ function timelineSection() {
   const repeated = steps.kind.some(kind => kind.times > 1);
   section("timeline", "Timeline", el("div", {class: "controls"}, button("+", () => zoom(0.5), "zoom in"), button("−", () => zoom(2), "zoom out"),
     button("◀", () => pan(-0.3), "earlier"), button("▶", () => pan(0.3), "later"), button("all", fit, "show all of it"), rankChoice()),
-    el("div", {}, key("forward", steps.kind.some(kind => kind.phase) ? "forward" : null), key("backward"), key("update"),
-      key("other", "no phase known"), key("exchange"), key("wait", "waiting for an exchange")), timeline.canvas, timeline.told,
+    el("div", {}, keys()), timeline.canvas, timeline.told,
     el("p", {class: "quiet only-screen", id: "timeline-help"}, "Keys: + and − zoom, ← and → move, 0 shows all, N and P go from bar to bar, " +
       "↑ and ↓ from lane to lane. Mouse: drag to move, Ctrl or Shift with the wheel to zoom, double click to zoom in."),
     repeated && steps.begin ? el("p", {class: "quiet"}, "Predicted steps that are done several times are drawn once, the first time.") : null);

@@ -1,5 +1,5 @@
 /* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * running jobs (top), ended jobs (postmortem), traced steps (trace), a text in words (tokens). */
+ * running jobs (top), ended jobs (postmortem), traced steps (trace), the best options of a training (tune), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "tokens.h"
 #include "top/top.h"
 #include "trace/trace.h"
+#include "tune/tune.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -244,7 +245,8 @@ static const command commands[] = {{&info_table, info},
                                    {&doctor_table, doctor_main},
                                    {&calibrate_table, calibrate_main},
                                    {&machine_table, machine_main},
-                                   {&trace_table, trace_main}};
+                                   {&trace_table, trace_main},
+                                   {&tune_table, tune_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

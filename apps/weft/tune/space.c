@@ -48,6 +48,9 @@ static weft_status read_range(const char *text, size_t n, const char *dots, spac
     const char *colon = memchr(text, ':', n);
     const char *end = colon ? colon : text + n;
     const size_t rest = (size_t)(text + n - end);
+    if (dots == text || dots + 2 >= end)
+        return weft_fail(error, WEFT_USAGE, "--vary %s=%.*s: a range has two ends, as 1e-4..1e-1",
+                         axis->name, (int)n, text);
     WEFT_TRY(copy(low, text, (size_t)(dots - text), error));
     WEFT_TRY(copy(high, dots + 2, (size_t)(end - dots - 2), error));
     axis->is_log = rest == 4 && memcmp(end, ":log", 4) == 0;

@@ -1,6 +1,6 @@
 /* search.h: the trials of a search, rung by rung: all are trained a little, the best third goes on, and so forth.
  *
- * What a trial has come to is a line of results.jsonl in the search's folder, written when it is known. A search that is started again takes
+ * Each result is a line of results.jsonl in the search's folder, written when it is known. A search that is started again takes
  * what is there, and goes on with the others.
  */
 #ifndef WEFT_APPS_TUNE_SEARCH_H

@@ -1,8 +1,8 @@
 /* histograms.h: how the numbers of all variables of a training are spread, and those of their gradients.
  *
  * A program of its own counts them in the graph, so under every layout and on every device, and no rank holds a whole tensor for it. It
- * shares the variables with the training, goes through the same batch with the same random numbers, and writes nothing: what is trained is the
- * same to the bit, with histograms or without.
+ * shares the variables with the training. It goes through the same batch with the same random numbers. It writes nothing, so the training has
+ * the same bits with histograms and without.
  */
 #ifndef WEFT_APPS_HISTOGRAMS_H
 #define WEFT_APPS_HISTOGRAMS_H

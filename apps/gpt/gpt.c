@@ -186,7 +186,7 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
-    const app_pipe pipe = gpt_pipe(setup);
+    const app_pipe pipe = gpt_setup_pipe(setup);
     WEFT_TRY(app_plan(setup->settings, world, setup->program, &pipe, error));
     const bool is_text =
         settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");

@@ -372,7 +372,7 @@ void gpt_setup_close(gpt_setup *setup)
     weft_mesh_destroy(&setup->mesh);
 }
 
-app_pipe gpt_pipe(const gpt_setup *setup)
+app_pipe gpt_setup_pipe(const gpt_setup *setup)
 {
     const int64_t stages = setup->shape.stages, ticks = stages + setup->shape.micro - 1;
     if (stages == 1) return (app_pipe){0};

@@ -67,7 +67,7 @@ weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error);
 /* gpt_setup_data - open the text and bind it to the program. Local. */
 weft_status gpt_setup_data(gpt_setup *setup, weft_error *error);
 /* gpt_pipe - its pipeline, for a prediction; {0} of one stage. Local. */
-app_pipe gpt_pipe(const gpt_setup *setup);
+app_pipe gpt_setup_pipe(const gpt_setup *setup);
 void gpt_setup_close(gpt_setup *setup);
 
 /* gpt_train - the steps that are not done yet. Collective over the job. */

@@ -115,7 +115,7 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
         .unit = "tokens",
         .looks = {setup->held.program, "held-out", setup->held.n_batches},
         .is_quiet = settings_flag(setup->settings, "quiet"),
-        .pipe = gpt_pipe(setup)};
+        .pipe = gpt_setup_pipe(setup)};
     gpt_report report = {0};
     weft_error own = {.rank = -1};
     if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)

@@ -137,6 +137,7 @@ static weft_status test(app_training *training, weft_error *error)
         right += some;
     }
     if (weft_mesh_is_root(training->mesh)) printf("test accuracy %.2f %%\n", 100 * right / TEST);
+    app_run_result(&training->run, "test_accuracy", right / TEST);
     return WEFT_OK;
 }
 

@@ -1,5 +1,6 @@
 /* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * running jobs (top), ended jobs (postmortem), traced steps (trace), runs and plans as a page (report), a text in words (tokens). */
+ * running jobs (top), ended jobs (postmortem), traced steps (trace), runs and plans as a page (report) and beside each other (diff),
+ * the best options of a training (tune), a text in words (tokens). */
 #include <jansson.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "tokens.h"
 #include "top/top.h"
 #include "trace/trace.h"
+#include "tune/tune.h"
 
 static const option info_options[] = {
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "show this mesh's ranks; without it, data:N"},
@@ -248,7 +250,8 @@ static const command commands[] = {{&info_table, info},
                                    {&machine_table, machine_main},
                                    {&trace_table, trace_main},
                                    {&report_table, report_main},
-                                   {&diff_table, diff_main}};
+                                   {&diff_table, diff_main},
+                                   {&tune_table, tune_main}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void help(void)

@@ -1,6 +1,5 @@
-/* board_test: --tensorboard and --histograms of whole programs: what is trained is the same with them, to the bit; histograms of variables
- * and gradients are the same under all layouts; a run that is stopped and goes on has each step once; a full disk ends the events and not the
- * training.
+/* board_test: --tensorboard and --histograms of whole programs. Losses are the same with them, to the bit. Histograms of variables and gradients
+ * are the same under all layouts. A run that is stopped and goes on has each step once. A full disk ends the events, and the training goes on.
  *
  * board_test --tensorboard: the reader of the Python package tensorboard has the same numbers.
  */

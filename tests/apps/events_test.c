@@ -1,5 +1,5 @@
-/* events_test: the bytes of an event file: CRC-32C of known texts; what was written is read again; a file that is cut off at any byte
- * is its whole records before; a turned bit is found; a full disk is told. */
+/* events_test: the bytes of an event file. CRC-32C of known texts is right. A reader of our own reads all that was written. A file that is cut
+ * off at any byte is its whole records before. A turned bit is found. A full disk is told. */
 #include "events_read.h"
 
 #include <signal.h>

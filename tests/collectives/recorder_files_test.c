@@ -164,6 +164,10 @@ static void check_refused(weft_status status, const char *part)
     CHECK(p == NULL);
     CHECK_TEXT(error.message, part);
     CHECK(strchr(error.message, '\n') == NULL);
+    weft_error other = {.rank = -1};
+    weft_live *live = NULL;
+    CHECK(weft_live_open(folder, &live, &other) != WEFT_OK && live == NULL);
+    CHECK(other.message[0] != '\0' && strchr(other.message, '\n') == NULL);
 }
 
 static void test_other_files_are_refused_in_a_sentence(void)
@@ -195,8 +199,28 @@ static void test_other_files_are_refused_in_a_sentence(void)
     free(image);
 }
 
+/* As a job that runs would be looked at. */
+static void look_at_everything(void)
+{
+    weft_live *live = NULL;
+    size_t length = 0;
+    if (weft_live_open(folder, &live, NULL) != WEFT_OK) return;
+    CHECK(weft_live_rank_at(live, 0) == NULL); /* before the first look */
+    CHECK(weft_live_look(live) > 1e9);
+    for (int i = 0; i < weft_live_n_ranks(live); i++) {
+        const weft_live_rank *rank = weft_live_rank_at(live, i);
+        length += strlen(rank->host) + strlen(rank->doing) + strlen(rank->unit);
+        for (const char *c = rank->doing; *c; c++)
+            if ((unsigned char)*c < 0x20) CHECK(false);
+    }
+    CHECK(length > 0);
+    CHECK(weft_live_rank_at(live, weft_live_n_ranks(live)) == NULL);
+    weft_live_close(&live);
+}
+
 static void read_everything(void)
 {
+    look_at_everything();
     weft_error error = {.rank = -1};
     weft_postmortem *p = NULL;
     if (weft_postmortem_open(folder, &p, &error) != WEFT_OK) return;

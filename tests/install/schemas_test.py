@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 BIN, SCHEMAS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
@@ -63,6 +64,13 @@ ROWS = [
     ("machine", None, "here.json"),
     (None, "!truncate", "a/ckpt"),
     ("ckpt-list", "weft ckpt list a --json", ""),
+    (None, "mnist draw digits", ""),
+    (None, "mnist --data digits --hidden 4 --steps 2 --run e", ""),
+    ("metrics", None, "e/metrics.jsonl"),
+    ("tune", "weft tune --vary rate=1e-3|1e-2 --search grid --json -- mnist --data digits --hidden 4 --steps 2", ""),
+    (None, "!start mnist --data digits --hidden 4 --steps 10000000 --run f", "f/metrics.jsonl"),
+    ("top", "weft top f --json", ""),
+    (None, "!stop", ""),
     ("postmortem", "weft postmortem b --json", ""),
     ("postmortem", "weft postmortem b --json --calls 3", ""),
 ]
@@ -156,10 +164,32 @@ def truncate(folder):
         os.truncate(f"{folder}/{step}/{name}", 1)
 
 
+running = [] # programs that rows look at
+
+
+def start(line, reads):
+    """Until it has written its first numbers."""
+    words = line.split()[1:]
+    running.append(subprocess.Popen([f"{BIN}/{words[0]}"] + words[1:], stdout=subprocess.DEVNULL))
+    while running[-1].poll() is None and not (os.path.exists(reads) and os.path.getsize(reads) > 0):
+        time.sleep(0.05)
+
+
+def stop():
+    for process in running:
+        process.kill()
+        process.wait()
+
+
 def outputs(line, reads):
     """The JSON values of a row."""
-    if line == "!truncate":
-        truncate(reads)
+    if line and line.startswith("!"):
+        if line == "!truncate":
+            truncate(reads)
+        elif line == "!stop":
+            stop()
+        else:
+            start(line, reads)
         return []
     text = ""
     if line:
@@ -195,6 +225,7 @@ def main():
                         check(value, schemas[name], name)
             except ValueError as error:
                 wrong.append(f"{line or reads}: {error}")
+        stop()
         os.chdir("/")
     for name in set(schemas) - {row[0] for row in ROWS}:
         wrong.append(f"{name}.schema.json: no row is of it")

@@ -1,5 +1,6 @@
 /* calibrate: how fast this machine computes and exchanges, into a file. */
 #include "../../calibrate.h"
+#include "../beside.h"
 
 #include "machine.h"
 
@@ -32,18 +33,6 @@ const option_table calibrate_table = {
 };
 
 /* ---- of a program ------------------------------------------------------------------------------------ */
-
-/* A name without a slash is of a program beside this one, or else of one in PATH. */
-static void find_program(const char *name, char *path, size_t room)
-{
-    char own[4096];
-    const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    snprintf(path, room, "%s", name);
-    if (strchr(name, '/') || n <= 0) return;
-    own[n] = '\0';
-    snprintf(path, room, "%.*s/%s", (int)(strrchr(own, '/') - own), own, name);
-    if (access(path, X_OK) != 0) snprintf(path, room, "%s", name);
-}
 
 /* The program measures itself: it alone knows its plan. This process becomes it, under mpirun too. */
 static weft_status become(const settings *s, int n, char **command, weft_error *error)

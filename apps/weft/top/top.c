@@ -1,6 +1,6 @@
 /* top: `weft top RUN`: a job that runs, four times a second, in a terminal; or one frame, as text or as data.
  *
- * The terminal's other screen is used, and only what every terminal of ANSI has. Whatever ends the program puts it back.
+ * The terminal's other screen is used, and only what every terminal of ANSI has. The program puts it back, also when a signal ends it.
  */
 #include "top.h"
 

@@ -47,9 +47,11 @@ WEFT_API void weft_watch_hurry(void);
 /* weft_watch_saved - the newest checkpoint's step, for reports. Local. */
 WEFT_API void weft_watch_saved(int64_t step);
 
-/* weft_watch_work - what this process's program is at, for those who look on (weft_live_open): a run goes through so many `items` of
- * `unit` ("tokens", of which 15 letters are kept; NULL: none), and run number `last` is to be the last; 0: not known. Local; not while a
- * program runs. */
+/* weft_watch_work - what this process's program is at, for people who look on (weft_live_open). Local; not while a program runs.
+ *
+ * last   the number of the last run; 0: not known
+ * items  that a run goes through; 0: not known
+ * unit   of these: "tokens", of which 15 letters are kept; NULL: none */
 WEFT_API void weft_watch_work(int64_t last, int64_t items, const char *unit);
 
 /* ---- while it runs, from another process: no world, no mesh. All Local. ---------------------------------------- */
@@ -80,7 +82,7 @@ typedef struct weft_live_rank {
  * have no work with it. returns WEFT_USAGE where there are none, WEFT_IO where they cannot be read, WEFT_CORRUPT for those of another version */
 WEFT_API WEFT_MUST_CHECK weft_status weft_live_open(const char *path, weft_live **live,
                                                     weft_error *error);
-/* weft_live_look - the ranks at this moment; what was borrowed before is gone. NULL: nothing. Returns seconds since 1970. */
+/* weft_live_look - the ranks at this moment. Ranks borrowed before are gone. NULL: nothing. Returns seconds since 1970. */
 WEFT_API double weft_live_look(weft_live *live);
 WEFT_API int weft_live_n_ranks(const weft_live *live);
 /* By rank; NULL past the end, and before the first look. Borrowed until the next look. */

@@ -1,0 +1,200 @@
+/* space: what a search varies. */
+#include "space.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/number.h"
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+static weft_status copy(char to[SPACE_TEXT], const char *from, size_t n, weft_error *error)
+{
+    if (n == 0 || n >= SPACE_TEXT)
+        return weft_fail(error, WEFT_USAGE,
+                         "--vary %.40s: there are names and values of 1 to %d letters, as in "
+                         "rate=1e-4..1e-1:log,batch=32|64",
+                         from, SPACE_TEXT - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+    return WEFT_OK;
+}
+
+static weft_status read_list(const char *text, size_t n, space_axis *axis, weft_error *error)
+{
+    for (size_t at = 0; at <= n;) {
+        const char *bar = memchr(text + at, '|', n - at);
+        const size_t length = bar ? (size_t)(bar - text) - at : n - at;
+        if (axis->n == SPACE_VALUES)
+            return weft_fail(error, WEFT_USAGE, "--vary %s: there are more than %d values",
+                             axis->name, SPACE_VALUES);
+        WEFT_TRY(copy(axis->values[axis->n++], text + at, length, error));
+        at += length + 1;
+    }
+    return WEFT_OK;
+}
+
+static bool is_whole(const char *text)
+{
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
+static weft_status read_range(const char *text, size_t n, const char *dots, space_axis *axis,
+                              weft_error *error)
+{
+    char low[SPACE_TEXT], high[SPACE_TEXT];
+    const char *colon = memchr(text, ':', n);
+    const char *end = colon ? colon : text + n;
+    const size_t rest = (size_t)(text + n - end);
+    if (dots == text || dots + 2 >= end)
+        return weft_fail(error, WEFT_USAGE, "--vary %s=%.*s: a range has two ends, as 1e-4..1e-1",
+                         axis->name, (int)n, text);
+    WEFT_TRY(copy(low, text, (size_t)(dots - text), error));
+    WEFT_TRY(copy(high, dots + 2, (size_t)(end - dots - 2), error));
+    axis->is_log = rest == 4 && memcmp(end, ":log", 4) == 0;
+    axis->is_whole = is_whole(low) && is_whole(high);
+    if (rest > 0 && !axis->is_log)
+        return weft_fail(error, WEFT_USAGE, "--vary %s=%.*s: behind a range can be :log alone",
+                         axis->name, (int)n, text);
+    if (weft_number_read(low, &axis->low) != (int)strlen(low) ||
+        weft_number_read(high, &axis->high) != (int)strlen(high) || !isfinite(axis->low) ||
+        !isfinite(axis->high) || !(axis->low < axis->high))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--vary %s=%.*s: a range goes from a number to a larger one, as 1e-4..1e-1", axis->name,
+            (int)n, text);
+    if (axis->is_log && axis->low <= 0)
+        return weft_fail(error, WEFT_USAGE, "--vary %s=%.*s: :log wants numbers above 0",
+                         axis->name, (int)n, text);
+    return WEFT_OK;
+}
+
+static const char *find_dots(const char *text, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        if (text[i] == '.' && text[i + 1] == '.') return text + i;
+    return NULL;
+}
+
+static weft_status read_axis(const char *text, size_t n, space *s, weft_error *error)
+{
+    const char *equals = memchr(text, '=', n), *dots;
+    if (!equals)
+        return weft_fail(error, WEFT_USAGE,
+                         "--vary %.*s: name an option and its values, as rate=1e-4..1e-1:log or "
+                         "batch=32|64",
+                         (int)(n < 100 ? n : 100), text);
+    if (s->n == SPACE_AXES)
+        return weft_fail(error, WEFT_USAGE, "--vary: there are more than %d options", SPACE_AXES);
+    space_axis *axis = &s->axes[s->n++];
+    *axis = (space_axis){.n = 0};
+    WEFT_TRY(copy(axis->name, text, (size_t)(equals - text), error));
+    for (int i = 0; i + 1 < s->n; i++)
+        if (strcmp(s->axes[i].name, axis->name) == 0)
+            return weft_fail(error, WEFT_USAGE, "--vary has %s twice; name all its values at once",
+                             axis->name);
+    const char *values = equals + 1;
+    const size_t room = n - (size_t)(values - text);
+    dots = find_dots(values, room);
+    return dots ? read_range(values, room, dots, axis, error)
+                : read_list(values, room, axis, error);
+}
+
+weft_status space_read(const char *text, space *s, weft_error *error)
+{
+    *s = (space){.n = 0};
+    for (size_t n;; text += n + 1) {
+        n = strcspn(text, ",");
+        WEFT_TRY(read_axis(text, n, s, error));
+        if (text[n] == '\0') return WEFT_OK;
+    }
+}
+
+/* ---- points ------------------------------------------------------------------------------------ */
+
+static double at_share(const space_axis *axis, double share)
+{
+    if (axis->is_log) return exp(log(axis->low) + share * (log(axis->high) - log(axis->low)));
+    return axis->low + share * (axis->high - axis->low);
+}
+
+static void print_value(const space_axis *axis, double share, char value[SPACE_TEXT])
+{
+    const double x = at_share(axis, share);
+    if (axis->is_whole)
+        snprintf(value, SPACE_TEXT, "%.0f", round(x));
+    else
+        snprintf(value, SPACE_TEXT, "%.4g", x);
+}
+
+/* Of a list each value has an equal part of the share. */
+static void value_at(const space_axis *axis, double share, char value[SPACE_TEXT])
+{
+    const int i = (int)(share * axis->n);
+    if (axis->n > 0)
+        snprintf(value, SPACE_TEXT, "%s", axis->values[i < axis->n ? i : axis->n - 1]);
+    else
+        print_value(axis, share, value);
+}
+
+/* SplitMix64. */
+static double begin_of(uint64_t seed, int a)
+{
+    uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15u + (uint64_t)a * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+void space_at_random(const space *s, uint64_t seed, int trial, int a, char value[SPACE_TEXT])
+{
+    double g = 1.5, step = 1; /* the root of g^(n + 1) = g + 1, by Newton's steps */
+    for (int i = 0; i < 30; i++)
+        g -= (pow(g, s->n + 1) - g - 1) / ((s->n + 1) * pow(g, s->n) - 1);
+    for (int i = 0; i <= a; i++)
+        step /= g;
+    const double share = begin_of(seed, a) + step * (trial + 1);
+    value_at(&s->axes[a], share - floor(share), value);
+}
+
+static int points_of(const space_axis *axis, int points)
+{
+    if (axis->n > 0) return axis->n;
+    const double whole = axis->high - axis->low + 1;
+    return axis->is_whole && whole < points ? (int)whole : points;
+}
+
+int64_t space_trials(const space *s, int points)
+{
+    int64_t n = 1;
+    for (int a = 0; a < s->n; a++) {
+        n *= points_of(&s->axes[a], points);
+        if (n > INT32_MAX) return INT32_MAX;
+    }
+    return n;
+}
+
+void space_on_grid(const space *s, int points, int trial, int a, char value[SPACE_TEXT])
+{
+    for (int i = s->n - 1; i > a; i--)
+        trial /= points_of(&s->axes[i], points);
+    const space_axis *axis = &s->axes[a];
+    const int n = points_of(axis, points), at = trial % n;
+    if (axis->n > 0)
+        snprintf(value, SPACE_TEXT, "%s", axis->values[at]);
+    else
+        print_value(axis, n > 1 ? (double)at / (n - 1) : 0.5, value);
+}
+
+double space_place(const space_axis *axis, const char *value)
+{
+    double x;
+    for (int i = 0; i < axis->n; i++)
+        if (strcmp(axis->values[i], value) == 0)
+            return axis->n > 1 ? (double)i / (axis->n - 1) : 0.5;
+    if (axis->n > 0 || weft_number_read(value, &x) <= 0) return 0.5;
+    return axis->is_log ? (log(x) - log(axis->low)) / (log(axis->high) - log(axis->low))
+                        : (x - axis->low) / (axis->high - axis->low);
+}

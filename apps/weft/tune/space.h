@@ -1,0 +1,41 @@
+/* space.h: what a search varies: options of a program, each with the values that it may have.
+ *
+ *     rate=1e-4..1e-1:log,batch=32|64|128,optimizer=adamw|lion
+ *
+ * A range of two whole numbers has whole numbers alone. Trial t of a search at random has a point of a sequence that fills the space evenly
+ * (Roberts' R sequence), begun where the seed says: the same for every start. A grid has every value of lists, and so many points of a range.
+ */
+#ifndef WEFT_APPS_TUNE_SPACE_H
+#define WEFT_APPS_TUNE_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/error.h"
+
+enum { SPACE_AXES = 16, SPACE_VALUES = 32, SPACE_TEXT = 64 };
+
+typedef struct space_axis {
+    char name[SPACE_TEXT];
+    int n; /* of a list; 0: a range */
+    char values[SPACE_VALUES][SPACE_TEXT];
+    double low, high;
+    bool is_log, is_whole;
+} space_axis;
+
+typedef struct space {
+    int n;
+    space_axis axes[SPACE_AXES];
+} space;
+
+/* space_read - returns WEFT_USAGE with the place that is wrong. Pure. */
+weft_status space_read(const char *text, space *s, weft_error *error);
+/* space_trials - how many points a grid has; at most INT32_MAX. Pure. */
+int64_t space_trials(const space *s, int points);
+/* The value of axis a in trial t, as an option has it. Pure. */
+void space_at_random(const space *s, uint64_t seed, int trial, int a, char value[SPACE_TEXT]);
+void space_on_grid(const space *s, int points, int trial, int a, char value[SPACE_TEXT]);
+/* space_place - where on the axis a value is, from 0 to 1: for a picture. Pure. */
+double space_place(const space_axis *axis, const char *value);
+
+#endif

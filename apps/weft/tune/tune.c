@@ -1,0 +1,214 @@
+/* tune: `weft tune`: the options of a training that learn best, searched for by many trainings. */
+#include "tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../beside.h"
+#include "program.h"
+#include "results.h"
+
+static const option options[] = {
+    {"vary", OPTION_TEXT, "", "WHAT", "The search",
+     "options of the program and their values: rate=1e-4..1e-1:log,batch=32|64"},
+    {"search", OPTION_CHOICE, "random", "HOW", "The search",
+     "points that fill the space evenly, or every value", "random grid"},
+    {"trials", OPTION_COUNT, "20", "N", "The search", "trainings; of a grid as many as it has",
+     NULL, 1, 100000},
+    {"points", OPTION_COUNT, "5", "N", "The search", "of a grid: values of each range", NULL, 1,
+     1000},
+    {"halving", OPTION_COUNT, "0", "N", "The search",
+     "train all for few steps, the best N-th for N times as many, and so on; 0: all to the end",
+     NULL, 0, 100},
+    {"by", OPTION_TEXT, "loss", "NAME", "The search",
+     "what counts: a number of metrics.jsonl, its mean over the last ten steps; the lowest, or the "
+     "highest with NAME:highest"},
+    {"seed", OPTION_COUNT, "1", "N", "The search", "where the points begin"},
+    {"at-once", OPTION_COUNT, "1", "N", "Where it runs",
+     "trials beside each other, each on its part of the cores", NULL, 1, 256},
+    {"ranks", OPTION_FLAG, "no", "", "Where it runs",
+     "a rank for each core of a part: --mesh data:N --layout batch:data; a trial that goes on in a "
+     "larger part takes its checkpoint there"},
+    {"max-time", OPTION_TIME, "", "TIME", "Where it runs",
+     "stop after so long; the same command goes on: 90s, 30m, 2h"},
+    {"run", OPTION_TEXT, "runs/tune", "DIR", "Output",
+     "folder for results, a picture, and the run of each trial"},
+    {"show", OPTION_COUNT, "10", "N", "Output", "the best N trials in the table", NULL, 1},
+    {"quiet", OPTION_FLAG, "no", "", "Output", "no line for each trial"},
+    {"json", OPTION_FLAG, "no", "", "Output", "the results as data"},
+};
+const option_table tune_table = {
+    .program = "weft tune",
+    .usage = "weft tune --vary WHAT [options] -- PROGRAM ...   train many times, and tell\n"
+             "                                                 what learns best\n"
+             "\n"
+             "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 27 \\\n"
+             "      --halving 3 -- mnist --data t10k --steps 810\n",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .about = "search for the options that a training learns best with",
+};
+
+/* ---- what is asked for ------------------------------------------------------------------------- */
+
+static void read_by(const char *text, char *by, size_t room, bool *is_highest)
+{
+    const size_t n = strlen(text), tail = strlen(":highest");
+    *is_highest = n > tail && strcmp(text + n - tail, ":highest") == 0;
+    const bool is_lowest =
+        n > strlen(":lowest") && strcmp(text + n - strlen(":lowest"), ":lowest") == 0;
+    const size_t cut = *is_highest ? tail : is_lowest ? strlen(":lowest") : 0;
+    snprintf(by, room, "%.*s", (int)(n - cut), text);
+}
+
+/* --steps of the command; 0: it has none. */
+static int64_t steps_of(char *const *command, int n)
+{
+    int64_t steps = 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(command[i], "--steps") == 0 && i + 1 < n) steps = atoll(command[i + 1]);
+        if (strncmp(command[i], "--steps=", 8) == 0) steps = atoll(command[i] + 8);
+    }
+    return steps > 0 ? steps : 0;
+}
+
+/* As many rungs as there are trials to halve, and steps. */
+static int rungs_of(int n, int eta, int64_t steps)
+{
+    int rungs = 1;
+    for (int64_t left = n, first = steps;
+         eta > 1 && left > 1 && first >= eta && rungs < TRIAL_RUNGS; rungs++) {
+        left = (left + eta - 1) / eta;
+        first /= eta;
+    }
+    return rungs;
+}
+
+static weft_status check(const settings *s, const search *all, weft_error *error)
+{
+    if (!*settings_text(s, "vary"))
+        return weft_fail(error, WEFT_USAGE,
+                         "there is nothing to vary; name options and values with --vary, as "
+                         "rate=1e-4..1e-1:log");
+    if (settings_count(s, "halving") == 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "--halving 1 leaves all trials: 2 is the least, 0 is none");
+    if (all->eta > 0 && all->steps == 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--halving %d has to know how long a training is; give the program --steps N",
+            all->eta);
+    return WEFT_OK;
+}
+
+static weft_status make_trials(const settings *s, search *all, weft_error *error)
+{
+    const space *sp = all->launch.space;
+    const bool is_grid = settings_is(s, "search", "grid");
+    const int points = (int)settings_count(s, "points");
+    const int64_t n = is_grid ? space_trials(sp, points) : settings_count(s, "trials");
+    if (n > 100000)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "the grid has %lld trials, more than 100000; name fewer values, or --points",
+            (long long)n);
+    all->n = (int)n;
+    all->trials = calloc((size_t)n, sizeof *all->trials);
+    if (!all->trials) return weft_fail_memory(error, (size_t)n * sizeof *all->trials);
+    for (int t = 0; t < all->n; t++) {
+        all->trials[t].number = t;
+        for (int a = 0; a < sp->n; a++)
+            if (is_grid)
+                space_on_grid(sp, points, t, a, all->trials[t].values[a]);
+            else
+                space_at_random(sp, (uint64_t)settings_count(s, "seed"), t, a,
+                                all->trials[t].values[a]);
+    }
+    all->n_rungs = rungs_of(all->n, all->eta, all->steps);
+    return WEFT_OK;
+}
+
+/* What makes it another search. */
+static void tell_about(const settings *s, const search *all, char *text, size_t room)
+{
+    static const char *const names[] = {"vary",    "search", "trials", "points",
+                                        "halving", "by",     "seed"};
+    int used = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        used += snprintf(text + used, room - (size_t)used, "--%s %.500s ", names[i],
+                         settings_text(s, names[i]));
+    used += snprintf(text + used, room - (size_t)used, "--");
+    for (int i = 0; i < all->launch.n && (size_t)used + 1 < room; i++)
+        used += snprintf(text + used, room - (size_t)used, " %.300s", all->launch.command[i]);
+}
+
+/* ---- the command line -------------------------------------------------------------------------- */
+
+static weft_status tell(const settings *s, const search *all, weft_error *error)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%.4000s/tune.svg", all->launch.folder);
+    WEFT_TRY(results_picture(all, path, error));
+    if (settings_flag(s, "json")) return results_json(all, error);
+    WEFT_TRY(results_table(all, (int)settings_count(s, "show"), error));
+    printf("a picture is in %s\n", path);
+    if (all->is_stopped) puts("stopped early; the same command goes on");
+    return WEFT_OK;
+}
+
+static weft_status run(const settings *s, search *all, weft_error *error)
+{
+    char about[8000];
+    tell_about(s, all, about, sizeof about);
+    WEFT_TRY(search_open(all, about, error));
+    WEFT_TRY(search_run(all, error));
+    return tell(s, all, error);
+}
+
+static weft_status tune(const settings *s, int n, char *const *command, search *all,
+                        weft_error *error)
+{
+    static char program[4400], by[64];
+    static space sp;
+    find_program(command[0], program, sizeof program);
+    read_by(settings_text(s, "by"), by, sizeof by, &all->is_highest);
+    all->launch = (launch){.space = &sp,
+                           .command = command,
+                           .n = n,
+                           .folder = settings_text(s, "run"),
+                           .program = program,
+                           .makes_mesh = settings_flag(s, "ranks")};
+    all->by = by;
+    all->says = !settings_flag(s, "quiet") && !settings_flag(s, "json");
+    all->eta = (int)settings_count(s, "halving");
+    all->steps = steps_of(command, n);
+    all->at_once = (int)settings_count(s, "at-once");
+    all->max_seconds = settings_seconds(s, "max-time");
+    WEFT_TRY(check(s, all, error));
+    WEFT_TRY(space_read(settings_text(s, "vary"), &sp, error));
+    WEFT_TRY(program_check(program, command, n, &sp, all->eta > 0, error));
+    WEFT_TRY(make_trials(s, all, error));
+    return run(s, all, error);
+}
+
+int tune_main(int n, char **arguments)
+{
+    int own = 0;
+    search all = {.results = -1};
+    weft_error error = {.rank = -1};
+    while (own < n && strcmp(arguments[own], "--") != 0)
+        own++;
+    settings *s = settings_read(&tune_table, own, arguments, &error);
+    if (s && own + 1 < n)
+        (void)!tune(s, n - own - 1, arguments + own + 1, &all, &error);
+    else if (s)
+        weft_fail(&error, WEFT_USAGE,
+                  "what is to be tuned? Write it behind --, as weft tune --vary rate=1e-3|1e-2 -- "
+                  "mnist --steps 100");
+    search_close(&all);
+    free(all.trials);
+    settings_destroy(&s);
+    const int code = app_leave(tune_table.program, APP_STARTING, &error);
+    return code == 0 && all.is_stopped ? APP_STOPPED : code;
+}

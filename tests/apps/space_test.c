@@ -1,0 +1,136 @@
+/* space_test: what weft tune varies: texts that are read, and those that are not; points of a search at random lie evenly in the space, whatever
+ * the seed; a grid has every point once. */
+#include "apps/weft/tune/space.h"
+
+#include <stdlib.h>
+
+#include "test.h"
+
+static space read_good(const char *text)
+{
+    space s;
+    weft_error error = {0};
+    CHECK_OK(space_read(text, &s, &error), error);
+    return s;
+}
+
+static void test_lists_and_ranges_are_read(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,batch=32|64|128,width=8..16,optimizer=adamw");
+    CHECK(s.n == 4 && s.axes[0].is_log && !s.axes[0].is_whole && s.axes[0].low == 1e-4 &&
+          s.axes[0].high == 1e-1);
+    CHECK(s.axes[1].n == 3 && strcmp(s.axes[1].values[2], "128") == 0);
+    CHECK(s.axes[2].is_whole && !s.axes[2].is_log && s.axes[2].n == 0);
+    CHECK(s.axes[3].n == 1 && strcmp(s.axes[3].name, "optimizer") == 0);
+}
+
+static void test_mistakes_are_told(void)
+{
+    static const char *const wrong[][2] = {
+        {"", "name an option and its values"},
+        {"rate", "name an option and its values"},
+        {"rate=", "1 to 63 letters"},
+        {"rate=1|", "1 to 63 letters"},
+        {"=1|2", "1 to 63 letters"},
+        {"rate=1..", "a range has two ends"},
+        {"rate=..1", "a range has two ends"},
+        {"rate=2..1", "from a number to a larger one"},
+        {"rate=a..b", "from a number to a larger one"},
+        {"rate=1..inf", "from a number to a larger one"},
+        {"rate=0..1:log", ":log wants numbers above 0"},
+        {"rate=1..2:lg", "can be :log alone"},
+        {"rate=1|2,rate=3", "has rate twice"},
+        {"rate=1|2,", "name an option and its values"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        space s;
+        weft_error error = {0};
+        CHECK_EQ_INT(space_read(wrong[i][0], &s, &error), WEFT_USAGE);
+        CHECK_TEXT(error.message, wrong[i][1]);
+    }
+}
+
+/* Any text at all is read or told. */
+static void test_noise_is_no_harm(void)
+{
+    static const char letters[] = "rate=.|,:log190e-";
+    srand(1);
+    for (int i = 0; i < weft_test_cases(20000); i++) {
+        char text[400];
+        space s;
+        weft_error error = {0};
+        const int n = rand() % 399;
+        for (int k = 0; k < n; k++)
+            text[k] = letters[(size_t)rand() % (sizeof letters - 1)];
+        text[n] = '\0';
+        CHECK(space_read(text, &s, &error) == WEFT_OK || error.message[0] != '\0');
+    }
+}
+
+/* Of n points the part of the axis below any place is about the place: within 3 / sqrt(n), where points at random would often be further. */
+static void check_even(const space *s, uint64_t seed, int n, int a)
+{
+    for (int cut = 1; cut < 10; cut++) {
+        int below = 0;
+        for (int t = 0; t < n; t++) {
+            char value[SPACE_TEXT];
+            space_at_random(s, seed, t, a, value);
+            const double place = space_place(&s->axes[a], value);
+            CHECK(place >= -1e-3 && place <= 1 + 1e-3);
+            below += place < 0.1 * cut;
+        }
+        CHECK(fabs((double)below / n - 0.1 * cut) < 0.1);
+    }
+}
+
+static void test_points_lie_evenly(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=1..1000");
+    for (uint64_t seed = 0; seed < 8; seed++)
+        for (int a = 0; a < s.n; a++)
+            check_even(&s, seed, 60, a);
+}
+
+static void test_every_value_of_a_list_comes(void)
+{
+    const space s = read_good("batch=32|64|128,rate=1e-3..1e-2");
+    int counts[3] = {0};
+    for (int t = 0; t < 30; t++) {
+        char value[SPACE_TEXT];
+        space_at_random(&s, 5, t, 0, value);
+        for (int i = 0; i < 3; i++)
+            counts[i] += strcmp(value, s.axes[0].values[i]) == 0;
+    }
+    CHECK(counts[0] >= 8 && counts[1] >= 8 && counts[2] >= 8);
+    CHECK_EQ_INT(counts[0] + counts[1] + counts[2], 30);
+}
+
+static void test_a_grid_has_every_point_once(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,batch=32|64|128,width=1..2");
+    char seen[4 * 3 * 2][3 * SPACE_TEXT];
+    const int n = (int)space_trials(&s, 4);
+    if (!CHECK_EQ_INT(n, 4 * 3 * 2)) return;
+    for (int t = 0; t < n; t++) {
+        char values[3][SPACE_TEXT];
+        for (int a = 0; a < 3; a++)
+            space_on_grid(&s, 4, t, a, values[a]);
+        snprintf(seen[t], sizeof seen[t], "%s %s %s", values[0], values[1], values[2]);
+        for (int k = 0; k < t; k++)
+            CHECK(strcmp(seen[k], seen[t]) != 0);
+    }
+    CHECK_TEXT(seen[0], "0.0001 32 1");
+    CHECK_TEXT(seen[n - 1], "0.1 128 2");
+    CHECK_TEXT(seen[6], "0.001 32 1");
+}
+
+int main(void)
+{
+    RUN(test_lists_and_ranges_are_read);
+    RUN(test_mistakes_are_told);
+    RUN(test_noise_is_no_harm);
+    RUN(test_points_lie_evenly);
+    RUN(test_every_value_of_a_list_comes);
+    RUN(test_a_grid_has_every_point_once);
+    return weft_test_report();
+}

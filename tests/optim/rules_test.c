@@ -112,7 +112,7 @@ static double norm_of(const double *x, int count)
 
 static void plain_lamb(plain *v, const double *g)
 {
-    double step[LARGEST];
+    double step[LARGEST] = {0};
     for (int i = 0; i < v->count; i++)
         step[i] = adam_step(v, i, g[i]) + decay_of(v) * v->p[i];
     const double size = norm_of(v->p, v->count), length = norm_of(step, v->count);
@@ -155,7 +155,7 @@ static void newton_schulz(double *x, int rows, int columns)
 
 static void plain_muon(plain *v, const double *g)
 {
-    double step[LARGEST];
+    double step[LARGEST] = {0};
     const double mu = v->o->momentum;
     if (v->n_dims != 2) {
         plain_adam(v, g);

@@ -83,14 +83,21 @@ function someBoxes() {
     ({spec, boxes: [...Array(Math.min(nRanks, 64)).keys()].map(rank => boxOf(parseSpec(spec), rank))}));
 }
 
+/* Of the table with each step in it. */
+function countRows() {
+  if (!list.table) return 0;
+  groupSteps("step");
+  const rows = list.rows.length;
+  groupSteps("kind");
+  return rows;
+}
+
 function checkAll() {
   const faults = [];
   const {bars, looked} = checkTimeline(faults), boxes = checkBoxes(faults);
   const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   if (wide > 0) faults.push("the page is " + wide + " pixels wider than the window");
-  groupSteps("step");
-  const rows = list.rows ? list.rows.length : 0;
-  groupSteps("kind");
+  const rows = countRows();
   const matrix = [...document.querySelectorAll("#traffic [data-bytes]")].reduce((sum, cell) => sum + Number(cell.dataset.bytes), 0);
   return {faults, bars, looked, boxes, rows, matrix, charts: document.querySelectorAll("[data-chart]").length,
     sections: [...document.querySelectorAll("section")].map(node => node.id), some: someBoxes()};

@@ -269,6 +269,11 @@ def test_run():
     check(alone["steps"]["n"] == data["steps"]["n"] and alone["steps"]["measured"] == data["steps"]["measured"], "the trace alone")
     check(sums(alone["steps"]["alive"])[0] >= 0 and "begin" in alone["steps"], "the trace's own prediction")
     check_plan(report("threads", "--plan", "p.json").data, plan)
+    settings = json.load(open("threads/run.json", encoding="utf-8"))
+    settings["settings"]["metrics"]["value"] = "elsewhere.jsonl"
+    os.rename("threads/metrics.jsonl", "elsewhere.jsonl")
+    write("threads/run.json", settings)
+    check_curves(report("threads").data, read_lines("elsewhere.jsonl"))
     other = plan_of(f"{SMALL} --mesh data:2 --layout batch:data", "other.json")
     left = report("threads", "--plan", "other.json").data
     check("plan" not in left and any("the plan is left out" in note for note in left["notes"]), f"{other['mesh']}: {left['notes']}")

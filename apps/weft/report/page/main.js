@@ -76,6 +76,15 @@ function checkBoxes(faults) {
   return n;
 }
 
+/* Who is said to hold a block holds exactly that. */
+function checkHolders(faults) {
+  const spec = shards.parsed, dim = spec && spec.dims.find(one => one.axes.length && !one.window);
+  if (!dim) return;
+  for (const block of blocksOf(dim).slice(0, 64))
+    for (const rank of holdersOf(block.at).ranks)
+      if (intervalOf(dim, coordinatesOf(rank)).join() !== block.interval.join()) faults.push("rank " + rank + " does not hold " + block.interval);
+}
+
 /* Boxes of all ranks of some specs, for whoever knows them too. */
 function someBoxes() {
   const specs = [...new Set([...tensorClasses.map(one => one.storage), ...kinds.map(kind => kind.spec)])];
@@ -95,6 +104,7 @@ function countRows() {
 function checkAll() {
   const faults = [];
   const {bars, looked} = checkTimeline(faults), boxes = checkBoxes(faults);
+  checkHolders(faults);
   const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   if (wide > 0) faults.push("the page is " + wide + " pixels wider than the window");
   const rows = countRows();

@@ -359,7 +359,7 @@ EVIL = "</script><script>alert(1)</script><!--<b onclick=x>&amp;\u2028'\"\\"
 
 
 def evil_plan():
-    plan = plan_of(f"{SMALL} {MESH}", "p.json")
+    plan = plan_of(f"{SMALL} {MESH}".replace("data:2", "data:3"), "p.json") # blocks of 4, 4 and 2
     for one in plan["step_list"]:
         one["reason"] = EVIL
     for one in plan["tensors"]:

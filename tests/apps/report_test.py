@@ -269,6 +269,11 @@ def test_run():
     check(alone["steps"]["n"] == data["steps"]["n"] and alone["steps"]["measured"] == data["steps"]["measured"], "the trace alone")
     check(sums(alone["steps"]["alive"])[0] >= 0 and "begin" in alone["steps"], "the trace's own prediction")
     check_plan(report("threads", "--plan", "p.json").data, plan)
+    settings = json.load(open("threads/run.json", encoding="utf-8"))
+    settings["settings"]["metrics"]["value"] = "elsewhere.jsonl"
+    os.rename("threads/metrics.jsonl", "elsewhere.jsonl")
+    write("threads/run.json", settings)
+    check_curves(report("threads").data, read_lines("elsewhere.jsonl"))
     other = plan_of(f"{SMALL} --mesh data:2 --layout batch:data", "other.json")
     left = report("threads", "--plan", "other.json").data
     check("plan" not in left and any("the plan is left out" in note for note in left["notes"]), f"{other['mesh']}: {left['notes']}")
@@ -290,12 +295,12 @@ def test_plan():
 
 
 def grown(plan, n, unlike):
-    """The plan with its steps again and again, up to n; `unlike`: no two of one kind."""
+    """The plan with its steps again and again, up to n; `unlike`: no two of one kind, and long reasons."""
     steps, predicted = plan["step_list"], plan["prediction"]["steps"]
     whole = dict(plan, step_list=[], prediction=dict(plan["prediction"], steps=[]))
     for i in range(n):
         at, shift = i % len(steps), i // len(steps) * predicted[-1]["end"]
-        step = dict(steps[at], reason=f"{steps[at]['reason']} {i}") if unlike else steps[at]
+        step = dict(steps[at], reason=f"{i} {steps[at]['reason']:.>200}") if unlike else steps[at]
         one = dict(predicted[at], begin=predicted[at]["begin"] + shift, end=predicted[at]["end"] + shift)
         whole["step_list"].append(step)
         whole["prediction"]["steps"].append(one)
@@ -321,7 +326,7 @@ def test_size():
     page = report("large.json")
     check_plan(page.data, large)
     index = page.data["steps"]["index"]
-    check(index and len(index) >= 3000 and "steps are left out" in page.data["notes"][0], f"{page.data['notes']}")
+    check(index and 3000 <= len(index) < 12000 and "steps are left out" in page.data["notes"][0], f"{page.data['notes']}")
     total = [one["total"] for one in large["prediction"]["steps"]]
     check(min(total[i] for i in index) >= max(total[i] for i in set(range(len(total))) - set(index)), "costly steps are left out")
     print("bytes of pages:", sizes + [page.bytes], "steps kept of 16,000 that are all unlike:", len(index))
@@ -354,7 +359,7 @@ EVIL = "</script><script>alert(1)</script><!--<b onclick=x>&amp;\u2028'\"\\"
 
 
 def evil_plan():
-    plan = plan_of(f"{SMALL} {MESH}", "p.json")
+    plan = plan_of(f"{SMALL} {MESH}".replace("data:2", "data:3"), "p.json") # blocks of 4, 4 and 2
     for one in plan["step_list"]:
         one["reason"] = EVIL
     for one in plan["tensors"]:

@@ -65,6 +65,18 @@ static bool is_there(const char *folder, const char *name, char *path, size_t ro
     return access(path, F_OK) == 0;
 }
 
+/* metrics.jsonl in the folder, or the file that --metrics named. */
+static void find_metrics(const char *folder, report_found *found)
+{
+    const json_t *settings = json_object_get(found->run, "settings");
+    const char *named =
+        json_string_value(json_object_get(json_object_get(settings, "metrics"), "value"));
+    if (is_there(folder, "metrics.jsonl", found->metrics, sizeof found->metrics)) return;
+    found->metrics[0] = '\0';
+    if (named && *named && access(named, R_OK) == 0)
+        snprintf(found->metrics, sizeof found->metrics, "%.4100s", named);
+}
+
 static weft_status read_run(const char *folder, const char *plan, report_found *found,
                             weft_error *error)
 {
@@ -73,8 +85,7 @@ static weft_status read_run(const char *folder, const char *plan, report_found *
     found->is_run = true;
     if (is_there(folder, "run.json", path, sizeof path))
         WEFT_TRY(read_json(path, &found->run, error));
-    if (!is_there(folder, "metrics.jsonl", found->metrics, sizeof found->metrics))
-        found->metrics[0] = '\0';
+    find_metrics(folder, found);
     WEFT_TRY(rings_find(&found->rings, folder, error));
     if (*plan)
         WEFT_TRY(read_plan(plan, found, error));

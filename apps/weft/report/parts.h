@@ -1,8 +1,8 @@
 /* parts.h (private): the parts of a report, which become its data: small enough for a browser, whatever the plan's size.
  *
  * Texts are written once, and named by their numbers. Steps that differ in their times alone are of one kind, which is written
- * once: a step has the number of its kind, and its times in whole ns. So 12,000 steps of 65,536 ranks take some hundred KB. What
- * is left out all the same is said in a note.
+ * once: a step has the number of its kind, and its times in whole ns. So 12,000 steps of 65,536 ranks take some hundred KB. A note
+ * says what is left out all the same.
  */
 #ifndef WEFT_APPS_REPORT_PARTS_H
 #define WEFT_APPS_REPORT_PARTS_H

@@ -1,7 +1,7 @@
 /* trace_part: what ranks have measured, from the files of their traces: of each step its usual time, of one run every bar, and of
  * all ranks where their time went.
  *
- * Of several runs the median counts. The run whose bars are shown is the one of median length on rank 0.
+ * The median of several runs counts. Bars are those of the run of median length on rank 0.
  */
 #include "parts.h"
 

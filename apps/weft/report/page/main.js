@@ -1,4 +1,4 @@
-/* main: the sections in their order; and the page checked by itself. */
+/* main: the sections in their order. */
 
 function heading() {
   const about = (data.is_run ? "Run " : "Plan ") + data.source;
@@ -6,94 +6,6 @@ function heading() {
   document.getElementById("title").textContent = about;
   document.getElementById("subtitle").textContent = [meshText, data.is_going ? "still going" : "", "made " + data.made].filter(Boolean).join(" · ");
   document.getElementById("footer").append(el("p", {class: "quiet"}, "Made by weft report, version " + data.weft + "."));
-}
-
-/* ---- #check: whether what is drawn is what the data say ---- */
-
-function pixelAt(x, y) {
-  const {canvas} = timeline, scale = canvas.width / timeline.width;
-  return [...canvas.getContext("2d").getImageData(Math.floor(x * scale), Math.floor(y * scale), 1, 1).data].slice(0, 3).join();
-}
-
-function pixelOf(name) {
-  const one = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  one.fillStyle = colour(name);
-  one.fillRect(0, 0, 1, 1);
-  return [...one.getImageData(0, 0, 1, 1).data].slice(0, 3).join();
-}
-
-/* A bar alone in the middle of the view: its colour begins and ends within a pixel of its times. */
-function checkBar(lane, index, bar, faults) {
-  const near = lane.bars.filter(one => one !== bar && one.end > bar.begin - (bar.end - bar.begin) && one.begin < bar.end + (bar.end - bar.begin));
-  if (near.length || bar.end - bar.begin < 200) return false;
-  const length = bar.end - bar.begin;
-  view(bar.begin - length, bar.end + length);
-  drawTimeline();
-  const begin = xOf(bar.begin), end = xOf(bar.end), y = TOP + index * LANE + 15 + BAR - 1, wanted = pixelOf(bar.colour);
-  const seen = [begin - 1.01, begin + 1, end - 1.01, end + 1].map(x => pixelAt(x, y) === wanted);
-  if (seen.join() !== "false,true,true,false") faults.push(lane.name + ", step " + steps.index[bar.row] + ": pixels are " + seen.join());
-  return true;
-}
-
-/* The same edge where bars stand close: by the geometry that is drawn. */
-function checkPlaces(faults) {
-  let n = 0;
-  timeline.lanes.forEach((one, index) => one.bars.forEach(bar => {
-    const place = placeOf(bar, index), x = (bar.begin - timeline.from) * timeline.width / (timeline.to - timeline.from);
-    const right = (bar.end - timeline.from) * timeline.width / (timeline.to - timeline.from);
-    n++;
-    if (Math.abs(place.x - x) > 1 || Math.abs(place.x + place.width - right) > 1) faults.push("bar of step " + steps.index[bar.row] + " is off");
-  }));
-  return n;
-}
-
-function checkTimeline(faults) {
-  if (!timeline.canvas) return {bars: 0, looked: 0};
-  fit();
-  const bars = checkPlaces(faults);
-  let looked = 0;
-  timeline.lanes.forEach((one, index) => {
-    let ofLane = 0;
-    for (const bar of one.bars) if (ofLane < 5 && checkBar(one, index, bar, faults)) ofLane++;
-    looked += ofLane;
-  });
-  fit();
-  drawTimeline();
-  return {bars, looked};
-}
-
-function checkBoxes(faults) {
-  let n = 0;
-  const check = (spec, wanted) => {
-    const parsed = parseSpec(spec);
-    if (!parsed || parsed.dims.some(dim => dim.window)) return;
-    const sizes = parsed.dims.map((dim, d) => dim.name + ":" + (boxOf(parsed, 0)[d][1] - boxOf(parsed, 0)[d][0])).join(", ");
-    n++;
-    if ("[" + sizes + "]" !== wanted) faults.push("box of " + spec + " is [" + sizes + "], not " + wanted);
-  };
-  tensorClasses.forEach(one => check(one.storage, one.box));
-  kinds.filter(kind => kind.box).forEach(kind => check(kind.spec, kind.box));
-  return n;
-}
-
-/* Boxes of all ranks of some specs, for whoever knows them too. */
-function someBoxes() {
-  const specs = [...new Set([...tensorClasses.map(one => one.storage), ...kinds.map(kind => kind.spec)])];
-  return specs.filter(spec => parseSpec(spec) && !parseSpec(spec).dims.some(dim => dim.window)).slice(0, 40).map(spec =>
-    ({spec, boxes: [...Array(Math.min(nRanks, 64)).keys()].map(rank => boxOf(parseSpec(spec), rank))}));
-}
-
-function checkAll() {
-  const faults = [];
-  const {bars, looked} = checkTimeline(faults), boxes = checkBoxes(faults);
-  const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-  if (wide > 0) faults.push("the page is " + wide + " pixels wider than the window");
-  groupSteps("step");
-  const rows = list.rows ? list.rows.length : 0;
-  groupSteps("kind");
-  const matrix = [...document.querySelectorAll("#traffic [data-bytes]")].reduce((sum, cell) => sum + Number(cell.dataset.bytes), 0);
-  return {faults, bars, looked, boxes, rows, matrix, charts: document.querySelectorAll("[data-chart]").length,
-    sections: [...document.querySelectorAll("section")].map(node => node.id), some: someBoxes()};
 }
 
 function start() {

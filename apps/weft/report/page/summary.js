@@ -104,6 +104,9 @@ function timeSection() {
       (prediction.queues || []).map(q => row(queueName(q.queue), secondsText(q.busy), secondsText(q.waiting), secondsText(q.exposed)))));
     node.append(smallTable("Calls of the program that take longest, predicted", ["place", "steps", "seconds", "known by"],
       (prediction.costliest || []).map(c => row(c.place, wholeText(c.steps), secondsText(c.seconds), c.source))));
+    if (prediction.prices && prediction.prices.length) node.append(smallTable("What exchanges really cost, predicted",
+      ["place", "exchange", "seconds", "without it the step is shorter by"],
+      prediction.prices.slice(0, 20).map(p => row(p.place, p.collective + " over " + p.axes, secondsText(p.seconds), secondsText(p.shorter)))));
   }
   if (measured) {
     const more = measured.of_ranks > measured.ranks.length ? ": " + measured.ranks.length + " of " + measured.of_ranks : "";

@@ -47,13 +47,20 @@ function blocksOf(dim) {
   return blocks;
 }
 
+/* The ranks that have coordinates `at` on some axes, and any on the others: how many, and the first of them. */
 function holdersOf(at) {
-  const wanted = axes.map(axis => at[axis.name]);
-  const n = axes.reduce((product, axis, a) => wanted[a] == null ? product * axis.size : product, 1);
-  const ranks = [];
-  for (let rank = 0; rank < nRanks && ranks.length < Math.min(n, FOLD); rank++)
-    if (coordinatesOf(rank).every((c, a) => wanted[a] == null || wanted[a] === c)) ranks.push(rank);
-  return {n, text: (n === 1 ? "rank " : n + " ranks: ") + ranks.join(", ") + (n > ranks.length ? ", …" : "")};
+  const free = axes.filter(axis => at[axis.name] == null), n = free.reduce((product, axis) => product * axis.size, 1), ranks = [];
+  for (let k = 0; k < Math.min(n, FOLD); k++) {
+    let left = k, stride = 1, rank = 0;
+    for (let a = axes.length - 1; a >= 0; a--) {
+      const axis = axes[a], isFree = at[axis.name] == null, c = isFree ? left % axis.size : at[axis.name];
+      if (isFree) left = Math.floor(left / axis.size);
+      rank += c * stride;
+      stride *= axis.size;
+    }
+    ranks.push(rank);
+  }
+  return {n, ranks, text: (n === 1 ? "rank " : n + " ranks: ") + ranks.join(", ") + (n > ranks.length ? ", …" : "")};
 }
 
 const shards = {name: "", parsed: null, spec: "", rank: 0, nodes: {}};
@@ -120,8 +127,7 @@ function shardCell(place, row, column, i, j, isMine) {
     svg("rect", {x: place.x, y: place.y, width: place.width, height: place.height, fill: isMine ? colour("chosen") : shadeOf(i, j),
       stroke: colour("ink"), "stroke-width": 0.75}));
   if (place.width > 44 && place.height > 13)
-    cell.append(svg("text", {class: "name", x: place.x + 4, y: place.y + 12}, holders.text.replace(/^ranks? /, "").replace(/^\d+ ranks: /, "")
-      .slice(0, Math.floor(place.width / 7))));
+    cell.append(svg("text", {class: "name", x: place.x + 4, y: place.y + 12}, holders.ranks.join(", ").slice(0, Math.floor(place.width / 7))));
   return cell;
 }
 

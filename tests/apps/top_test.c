@@ -65,7 +65,7 @@ static void check_frame(const char *run)
     CHECK_TEXT(r->text, "tokens/s, memory ");
     CHECK_TEXT(r->text, "loss ");
     CHECK_TEXT(r->text, "exposed");
-    CHECK(command_lines(r->text, "        0 ") == 1 && command_lines(r->text, "        1 ") == 1);
+    CHECK(command_lines(r->text, "      0 ") == 1 && command_lines(r->text, "      1 ") == 1);
 }
 
 static double number_of(const char *text, const char *name)

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <termios.h>
+#include <stddef.h>
 #include <unistd.h>
 
+#include "recorder.h"
 #include "test.h"
 #include "text_folder.h"
 
@@ -195,9 +197,25 @@ static void check_terminal(const char *run, int lines, int columns, int ends_by)
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
+/* Records that say another host: of a job that is heard, but not seen from here. */
+static void check_elsewhere(const char *run)
+{
+    char line[1024];
+    snprintf(line, sizeof line,
+             "cd %s && mkdir other && cp -r %s/recorder other && for file in other/recorder/*; do "
+             "printf 'elsewhere\\0' | dd of=$file bs=1 seek=%zu conv=notrunc 2>/dev/null; done",
+             folder, run, offsetof(weft_recorder, head.host));
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    const command_result *r = top("other --once");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "the ranks of the run in other are on host elsewhere, and this is another");
+    CHECK_EQ_INT(command_lines(r->text, ""), 1);
+}
+
 static void test_a_job_on_threads(void)
 {
     const pid_t job = start_job("", "threads");
+    check_elsewhere("threads");
     check_frame("threads");
     check_data("threads");
     check_terminal("threads", 24, 80, 0);

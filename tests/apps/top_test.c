@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <utmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <termios.h>
+#include <stddef.h>
 #include <unistd.h>
 
+#include "recorder.h"
 #include "test.h"
 #include "text_folder.h"
 
@@ -23,16 +26,16 @@ static const command_result *top(const char *arguments)
     return &r;
 }
 
-/* A training without end, in a group of its own. */
+/* A training without end, in a group of its own, on one core. */
 static pid_t start_job(const char *launcher, const char *run)
 {
     char line[1024], path[256];
     snprintf(
         line, sizeof line,
-        "cd %s && exec %s " WEFT_TEST_BIN
+        "cd %s && exec taskset -c %d %s " WEFT_TEST_BIN
         "/gpt train --data text.txt --layers 1 --width 16 --heads 2 --seq 16 --batch 8 --quiet "
         "--layout batch:data --steps 1000000 --run %s %s >said.txt 2>&1",
-        folder, launcher, run, *launcher ? "" : "--mesh data:2");
+        folder, command_first_core(), launcher, run, *launcher ? "" : "--mesh data:2");
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
@@ -64,7 +67,7 @@ static void check_frame(const char *run)
     CHECK_TEXT(r->text, "tokens/s, memory ");
     CHECK_TEXT(r->text, "loss ");
     CHECK_TEXT(r->text, "exposed");
-    CHECK(command_lines(r->text, "        0 ") == 1 && command_lines(r->text, "        1 ") == 1);
+    CHECK(command_lines(r->text, "      0 ") == 1 && command_lines(r->text, "      1 ") == 1);
 }
 
 static double number_of(const char *text, const char *name)
@@ -180,7 +183,7 @@ static void check_terminal(const char *run, int lines, int columns, int ends_by)
     static terminal t;
     open_terminal(&t, run, lines, columns);
     CHECK(await(&t, lines > 5 ? "ranks" : "step"));
-    usleep(600000); /* two more frames */
+    usleep(300000); /* one more frame */
     if (ends_by == 0)
         CHECK(write(t.master, "q", 1) == 1);
     else if (ends_by == SIGINT)
@@ -194,9 +197,25 @@ static void check_terminal(const char *run, int lines, int columns, int ends_by)
 
 /* ---- tests -------------------------------------------------------------------------------------- */
 
+/* Records that say another host: of a job that is heard, but not seen from here. */
+static void check_elsewhere(const char *run)
+{
+    char line[1024];
+    snprintf(line, sizeof line,
+             "cd %s && mkdir other && cp -r %s/recorder other && for file in other/recorder/*; do "
+             "printf 'elsewhere\\0' | dd of=$file bs=1 seek=%zu conv=notrunc 2>/dev/null; done",
+             folder, run, offsetof(weft_recorder, head.host));
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    const command_result *r = top("other --once");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "the ranks of the run in other are on host elsewhere, and this is another");
+    CHECK_EQ_INT(command_lines(r->text, ""), 1);
+}
+
 static void test_a_job_on_threads(void)
 {
     const pid_t job = start_job("", "threads");
+    check_elsewhere("threads");
     check_frame("threads");
     check_data("threads");
     check_terminal("threads", 24, 80, 0);

@@ -181,8 +181,8 @@ def stop():
         process.wait()
 
 
-def outputs(line, reads):
-    """The JSON values of a row."""
+def outputs(line, reads, is_data):
+    """The JSON values of a row; one that only prepares has none."""
     if line and line.startswith("!"):
         if line == "!truncate":
             truncate(reads)
@@ -198,7 +198,7 @@ def outputs(line, reads):
         done = subprocess.run([f"{BIN}/{words[0]}"] + words[1:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode not in (0, 1, 2) or (done.returncode and not done.stdout):
             raise ValueError(f"{line}: ends with {done.returncode}: {done.stderr}")
-        text = done.stdout
+        text = done.stdout if is_data or into else ""
         if into:
             with open(into, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -219,7 +219,7 @@ def main():
         os.chdir(folder)
         for name, line, reads in ROWS:
             try:
-                for value in outputs(line, reads):
+                for value in outputs(line, reads, name is not None):
                     if name:
                         n += 1
                         check(value, schemas[name], name)

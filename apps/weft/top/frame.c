@@ -307,7 +307,7 @@ static void print_row(const row *r, int columns, FILE *out)
         snprintf(why, sizeof why, "waits for %d: ", r->awaits);
     else if (r->n_waiters > 0)
         snprintf(why, sizeof why, "%d wait%s for it: ", r->n_waiters, r->n_waiters == 1 ? "s" : "");
-    snprintf(text, sizeof text, "%9s %9lld %9s %8s %8s %9s  %s%s", who, (long long)r->run, step,
+    snprintf(text, sizeof text, "%7s %8lld %8s %7s %7s %8s  %s%s", who, (long long)r->run, step,
              exposed, input, memory, why, r->at->doing);
     put_line(text, columns, out);
 }
@@ -320,8 +320,7 @@ void frame_print(frame *f, const frame_size *size, FILE *out)
     if (size->lines > 1) print_speed(&j, size->columns, out);
     if (size->lines > 2) print_metrics(f, size->columns, out);
     if (size->lines > 3)
-        put_line("    ranks      step    a step  exposed    input    memory  doing", size->columns,
-                 out);
+        put_line("  ranks     step   a step exposed   input   memory  doing", size->columns, out);
     for (int i = 0; i < n && i < size->lines - HEAD_LINES; i++)
         print_row(&f->rows[i], size->columns, out);
 }

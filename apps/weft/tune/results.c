@@ -116,7 +116,7 @@ weft_status results_json(const search *s, weft_error *error)
 
 /* ---- a picture --------------------------------------------------------------------------------- */
 
-enum { PANEL = 220, HIGH = 200, LEFT = 60, TOP = 20 };
+enum { PANEL = 220, HIGH = 200, LEFT = 60, TOP = 36 };
 
 /* What results go from and to; of positive ones over two decades by their logarithms. */
 typedef struct scale {
@@ -215,7 +215,7 @@ weft_status results_picture(const search *s, const char *path, weft_error *error
         snprintf(text, sizeof text, "%.4g", c.low);
         put_text(out, LEFT - 12, TOP + HIGH + 4, "end", text);
     }
-    put_text(out, 4, TOP + HIGH / 2.0, "start", s->by);
+    put_text(out, LEFT - 8, TOP - 16, "start", s->by);
     for (int a = 0; a < s->launch.space->n; a++)
         put_panel(out, s, &c, a);
     fputs("</svg>\n", out);

@@ -247,23 +247,46 @@ static weft_status start(rung *r, part *p, int t, int index, weft_error *error)
     return p->process > 0 ? WEFT_OK : error->status;
 }
 
-/* trials [n] that are to be at this rung; those with an outcome are done. */
-static weft_status run_rung(rung *r, const int *trials, int n, weft_error *error)
+/* A process of a search that was killed may still save there. */
+static bool is_free(const search *s, int t)
+{
+    char path[MAX_PATH];
+    weft_error own = {.rank = -1};
+    trial_folder(s->launch.folder, t, path, sizeof path);
+    return access(path, F_OK) != 0 || app_lock_look(path, &own) != WEFT_USAGE;
+}
+
+/* The trials that are to be at this rung: [n], of which the first `next` are under way or done. */
+typedef struct queue {
+    const int *trials;
+    int n, next;
+} queue;
+
+static weft_status fill_parts(rung *r, queue *q, weft_error *error)
+{
+    const search *s = r->search;
+    for (int i = 0; i < r->n_parts && !s->is_stopped; i++) {
+        while (q->next < q->n && s->trials[q->trials[q->next]].outcomes[r->number].is_done)
+            q->next++;
+        if (q->next == q->n) return WEFT_OK;
+        if (r->parts[i].process > 0 || !is_free(s, q->trials[q->next])) continue;
+        WEFT_TRY(start(r, &r->parts[i], q->trials[q->next++], i, error));
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_rung(rung *r, queue *q, weft_error *error)
 {
     const struct timespec pause = {0, LOOK_MS * 1000000L};
     weft_status status = WEFT_OK;
-    for (int next = 0;;) {
-        check_end(r);
-        for (int i = 0; i < r->n_parts && status == WEFT_OK && !r->search->is_stopped; i++) {
-            while (next < n && r->search->trials[trials[next]].outcomes[r->number].is_done)
-                next++;
-            if (r->parts[i].process == 0 && next < n)
-                status = start(r, &r->parts[i], trials[next++], i, error);
-        }
-        if (count_busy(r) == 0) return status;
-        nanosleep(&pause, NULL);
+    for (;;) {
         weft_error own = {.rank = -1};
-        if (look_at_parts(r, &own) == WEFT_OK || status != WEFT_OK) continue;
+        check_end(r);
+        if (status == WEFT_OK) (void)!fill_parts(r, q, &own);
+        if (count_busy(r) == 0 && (r->search->is_stopped || q->next == q->n)) return status;
+        nanosleep(&pause, NULL);
+        if (own.status == WEFT_OK) (void)!look_at_parts(r, &own);
+        if (own.status == WEFT_OK || status != WEFT_OK) continue;
         status = weft_fail(error, own.status, "%s", own.message);
         r->search->is_stopped = true;
         stop_all(r);
@@ -326,7 +349,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
         const int cores = count_cores();
         r.n_parts = s->at_once < n ? s->at_once : n;
         r.cores = cores / r.n_parts > 0 ? cores / r.n_parts : 1;
-        WEFT_TRY(run_rung(&r, trials, n, error));
+        WEFT_TRY(run_rung(&r, &(queue){trials, n, 0}, error));
         s->trained = count_trained(s);
         if (s->is_stopped) return WEFT_OK;
         if (s->eta > 0) n = select_best(s, k, trials, n);

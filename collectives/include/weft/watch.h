@@ -51,7 +51,7 @@ WEFT_API void weft_watch_saved(int64_t step);
  *
  * last   the number of the last run; 0: not known
  * items  that a run goes through; 0: not known
- * unit   of these: "tokens", of which 15 letters are kept; NULL: none */
+ * unit   of these, at most 15 letters: "tokens"; NULL: none */
 WEFT_API void weft_watch_work(int64_t last, int64_t items, const char *unit);
 
 /* ---- while it runs, from another process: no world, no mesh. All Local. ---------------------------------------- */

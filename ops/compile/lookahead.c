@@ -274,6 +274,7 @@ void weft_lookahead_of(const weft_plan *plan, const weft_lookahead *ahead, uint3
     }
 }
 
+/* Up to a sum of which that is known already: so it is of all that this one goes into. */
 void weft_lookahead_made(weft_lookahead *ahead, uint32_t value, const weft_spec *spec)
 {
     uint8_t axes = weft_combine_adds((weft_combine)spec->combine) ? spec->partial : 0;
@@ -281,6 +282,7 @@ void weft_lookahead_made(weft_lookahead *ahead, uint32_t value, const weft_spec 
         for (int a = 0; a < WEFT_MAX_AXES; a++)
             if (axes >> a & 1 && !(ahead->share[value][a] < 1)) axes &= (uint8_t) ~(1u << a);
         value = ahead->joins[value];
+        if ((ahead->lasts[value] & axes) == axes) return;
         ahead->lasts[value] |= axes;
     }
 }
@@ -306,15 +308,56 @@ static weft_status take_room(weft_arena *arena, size_t n, weft_lookahead *ahead,
     return weft_fail_memory(error, n * sizeof *ahead->wanted);
 }
 
-static weft_status describe(looking *l, uint32_t value)
+/* Dims of which it is known what the rules want, by their hash: most values have the dims of another. */
+enum { KNOWN = 256 };
+typedef struct known_dims {
+    uint32_t value[KNOWN]; /* 0: none */
+} known_dims;
+
+static bool same_dims(const weft_shape *a, const weft_shape *b)
+{
+    bool is_same = a->n_dims == b->n_dims;
+    for (int d = 0; d < a->n_dims && is_same; d++)
+        is_same = a->dims[d].name == b->dims[d].name && a->dims[d].size == b->dims[d].size;
+    return is_same;
+}
+
+static uint32_t *slot_of(known_dims *known, const weft_shape *shape)
+{
+    uint64_t hash = (uint64_t)shape->n_dims;
+    for (int d = 0; d < shape->n_dims; d++) {
+        const uint64_t dim = (uintptr_t)shape->dims[d].name ^ (uint64_t)shape->dims[d].size << 32;
+        hash = (hash ^ dim) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return &known->value[hash % KNOWN];
+}
+
+/* Rules see dims alone; placements and storage are a value's own. */
+static weft_status want(looking *l, known_dims *known, uint32_t value)
+{
+    const weft_tensor *tensor = &l->plan->graph->tensors[value];
+    weft_spec *wanted = &l->ahead->wanted[value];
+    const weft_node *node = weft_node_of(l->plan->graph, value);
+    if (tensor->placement || tensor->place_as || node->op == &weft_op_variable)
+        return weft_wanted_spec(l->plan, value, wanted, l->error);
+    uint32_t *slot = slot_of(known, &tensor->type.shape);
+    if (*slot && same_dims(&type_of(l->plan, *slot)->shape, &tensor->type.shape)) {
+        *wanted = l->ahead->wanted[*slot];
+        return WEFT_OK;
+    }
+    *slot = value;
+    return weft_wanted_spec(l->plan, value, wanted, l->error);
+}
+
+static weft_status describe(looking *l, known_dims *known, uint32_t value)
 {
     weft_lookahead *ahead = l->ahead;
     const weft_type *type = type_of(l->plan, value);
     ahead->bytes[value] =
         (double)weft_shape_count(&type->shape) * (double)weft_dtype_bytes(type->dtype);
     ahead->is_generated[value] = weft_is_generated(l->plan, value);
-    if (!weft_node_of(l->plan->graph, value)->op->makes_token)
-        WEFT_TRY(weft_wanted_spec(l->plan, value, &ahead->wanted[value], l->error));
+    if (!weft_node_of(l->plan->graph, value)->op->makes_token) WEFT_TRY(want(l, known, value));
     states_of(l, &ahead->wanted[value], value, ahead->wanted_states[value]);
     return WEFT_OK;
 }
@@ -325,10 +368,11 @@ weft_status weft_lookahead_begin(weft_plan *plan, weft_sites *sites, const bool 
     const weft_graph *graph = plan->graph;
     looking l = {
         .plan = plan, .ahead = ahead, .n_axes = weft_mesh_n_axes(plan->mesh), .error = error};
+    known_dims known = {{0}};
     *ahead = (weft_lookahead){.sites = sites, .is_output = is_output};
     WEFT_TRY(take_room(plan->arena, graph->n_tensors, ahead, error));
     for (uint32_t value = 1; value < graph->n_tensors; value++)
-        WEFT_TRY(describe(&l, value));
+        WEFT_TRY(describe(&l, &known, value));
     find_joins(&l, readers);
     for (uint32_t id = 1; id < graph->n_nodes; id++)
         if (!is_decided(&graph->nodes[id])) WEFT_TRY(count_addends(&l, id));

@@ -288,15 +288,17 @@ static weft_status clear(timeline *t, weft_buffer *const *order, uint32_t n, wef
     return is_there ? WEFT_OK : weft_fail_memory(error, n * sizeof *t->stays);
 }
 
-weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, int64_t below,
-                         int64_t *end, weft_error *error)
+weft_status weft_pack_on(weft_timeline *t, weft_buffer *const *order, uint32_t n, uint32_t n_kept,
+                         int64_t below, int64_t *end, weft_error *error)
 {
     *end = 0;
     WEFT_TRY(clear(t, order, n, error));
     for (uint32_t i = 0; i < n && *end < below; i++) {
         weft_buffer *b = order[i];
-        look(t, b);
-        b->offset = lowest_place(t, b->bytes);
+        if (i >= n_kept) {
+            look(t, b);
+            b->offset = lowest_place(t, b->bytes);
+        }
         if (!enter(t, b)) return weft_fail_memory(error, n * sizeof(span));
         if (b->offset + b->bytes > *end) *end = b->offset + b->bytes;
     }
@@ -310,7 +312,7 @@ weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, i
     weft_arena *arena = weft_arena_create();
     if (arena == NULL) return weft_fail_memory(error, sizeof *t);
     weft_status status = weft_timeline_open(arena, n_steps, &t, error);
-    if (status == WEFT_OK) status = weft_pack_on(t, order, n, INT64_MAX, end, error);
+    if (status == WEFT_OK) status = weft_pack_on(t, order, n, 0, INT64_MAX, end, error);
     weft_arena_destroy(&arena);
     return status;
 }

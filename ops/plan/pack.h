@@ -22,13 +22,13 @@ weft_status weft_pack(weft_buffer *const *order, uint32_t n, uint32_t n_steps, i
                       weft_error *error);
 
 /* The same for one set of buffers after another order of them: what is noted is noted in the same place. A timeline is for
- * buffers that begin and end at the same steps each time, and lives as long as its arena. Once *end is not below `below` the buffers
- * that are left get no offset. */
+ * buffers that begin and end at the same steps each time, and lives as long as its arena. The first `n_kept` have their offsets: of
+ * an order that began with them, too. Once *end is not below `below` the buffers that are left get no offset. */
 typedef struct weft_timeline weft_timeline;
 weft_status weft_timeline_open(weft_arena *arena, uint32_t n_steps, weft_timeline **timeline,
                                weft_error *error);
 weft_status weft_pack_on(weft_timeline *timeline, weft_buffer *const *order, uint32_t n,
-                         int64_t below, int64_t *end, weft_error *error);
+                         uint32_t n_kept, int64_t below, int64_t *end, weft_error *error);
 
 enum { WEFT_PACK_ORDERS = 3 };
 

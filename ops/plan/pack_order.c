@@ -72,20 +72,21 @@ static void order_by_size_there(packing *p)
     (void)order_fullest_first(p);
 }
 
-/* What ends above the floor goes a quarter of its way to the front. False: it is there. */
-static bool place_earlier(packing *p)
+/* What ends above the floor goes a quarter of its way to the front. How many stay in front of all that moves: their places are
+ * what they were. n: it is there. */
+static uint32_t place_earlier(packing *p)
 {
-    bool has_moved = false;
+    uint32_t n_kept = p->n;
     memcpy(p->next, p->order, p->n * sizeof *p->order);
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->order[i]->offset + p->order[i]->bytes <= p->floor) continue;
         const uint32_t to = i * 3 / 4;
-        has_moved = has_moved || to < i;
+        if (to < i && to < n_kept) n_kept = to;
         memmove(p->next + to + 1, p->next + to, (i - to) * sizeof *p->order);
         p->next[to] = p->order[i];
     }
     memcpy(p->order, p->next, p->n * sizeof *p->order);
-    return has_moved;
+    return n_kept;
 }
 
 /* ---- the largest first --------------------------------------------------------------------------- */
@@ -168,11 +169,11 @@ static weft_status find_sizes(packing *p, weft_error *error)
 static const order orders[WEFT_PACK_ORDERS] = {order_by_life, order_by_size, order_by_size_there};
 
 /* is_last: what follows does not go by these places, so it goes no further than to see that they are no better. */
-static weft_status pack(packing *p, bool is_last, weft_error *error)
+static weft_status pack(packing *p, uint32_t n_kept, bool is_last, weft_error *error)
 {
     int64_t end;
     const int64_t below = is_last ? p->end : INT64_MAX;
-    WEFT_TRY(weft_pack_on(p->timeline, p->order, p->n, below, &end, error));
+    WEFT_TRY(weft_pack_on(p->timeline, p->order, p->n, n_kept, below, &end, error));
     if (end >= p->end) return WEFT_OK;
     p->end = end;
     for (uint32_t i = 0; i < p->n; i++)
@@ -203,7 +204,7 @@ static weft_status pack_first(packing *p, weft_error *error)
     const uint32_t k = p->n_first++;
     if (k == 0) WEFT_TRY(find_sizes(p, error));
     orders[k](p);
-    WEFT_TRY(pack(p, p->n_rounds == 0, error));
+    WEFT_TRY(pack(p, 0, p->n_rounds == 0, error));
     for (uint32_t i = 0; p->n_rounds > 0 && i < p->n; i++)
         p->first[k][i] = p->all[i]->offset;
     return WEFT_OK;
@@ -218,10 +219,11 @@ static weft_status pack_round(packing *p, weft_error *error)
         for (uint32_t i = 0; i < p->n; i++)
             p->all[i]->offset = p->first[p->k][i];
     }
-    const bool has_moved = place_earlier(p);
+    const uint32_t n_kept = place_earlier(p);
+    const bool has_moved = n_kept < p->n;
     p->round = has_moved && p->round + 1 < p->n_rounds ? p->round + 1 : 0;
     p->k += p->round == 0;
-    return has_moved ? pack(p, p->round == 0, error) : WEFT_OK;
+    return has_moved ? pack(p, n_kept, p->round == 0, error) : WEFT_OK;
 }
 
 static bool has_more_orders(const packing *p)

@@ -11,15 +11,15 @@ static const gpt_shape shape = {7, 12, 3, 24, 4, 40, 29, .dropout = 0.1, .dtype 
 /* Linked with --wrap: in how many orders buffers were packed. */
 static int n_packs;
 weft_status __real_weft_pack_on(weft_timeline *timeline, weft_buffer *const *order, uint32_t n,
-                                int64_t below, int64_t *end, weft_error *error);
+                                uint32_t n_kept, int64_t below, int64_t *end, weft_error *error);
 weft_status __wrap_weft_pack_on(weft_timeline *timeline, weft_buffer *const *order, uint32_t n,
-                                int64_t below, int64_t *end, weft_error *error);
+                                uint32_t n_kept, int64_t below, int64_t *end, weft_error *error);
 
 weft_status __wrap_weft_pack_on(weft_timeline *timeline, weft_buffer *const *order, uint32_t n,
-                                int64_t below, int64_t *end, weft_error *error)
+                                uint32_t n_kept, int64_t below, int64_t *end, weft_error *error)
 {
     n_packs++;
-    return __real_weft_pack_on(timeline, order, n, below, end, error);
+    return __real_weft_pack_on(timeline, order, n, n_kept, below, end, error);
 }
 
 /* The plan's steps, whose exchanges go on for at most so many. The caller's to free. */

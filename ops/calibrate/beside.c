@@ -155,13 +155,26 @@ static weft_status with_program(weft_flown *f, int which, int level, int n_kinds
 
 /* ---- late ranks --------------------------------------------------------------------------------------- */
 
+static double own_seconds(void)
+{
+    struct timespec used = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* So much processor time of this thread, whoever has the core meanwhile. */
+static void spend(double seconds)
+{
+    const double from = own_seconds();
+    while (own_seconds() < from + seconds) {
+    }
+}
+
 /* The first of all comes later. It computes meanwhile, as a slow rank does. */
 static void come_late(weft_flown *f, int rank)
 {
-    const double until = weft_sync_seconds() + LATE_S;
     (void)f;
-    while (rank == 0 && weft_sync_seconds() < until) {
-    }
+    if (rank == 0) spend(LATE_S);
 }
 
 static weft_status measure_late(weft_flown *f, weft_level *level, weft_error *error)
@@ -179,20 +192,10 @@ static weft_status measure_late(weft_flown *f, weft_level *level, weft_error *er
 
 /* ---- ranks that share cores ------------------------------------------------------------------------------ */
 
-static double own_seconds(void)
-{
-    struct timespec used = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
-}
-
-/* So much processor time of each, whoever has the core meanwhile. */
 static void compute(weft_flown *f, int rank)
 {
-    const double from = own_seconds();
     (void)f, (void)rank;
-    while (own_seconds() < from + WORK_S) {
-    }
+    spend(WORK_S);
 }
 
 weft_status weft_calibrate_crowded(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,

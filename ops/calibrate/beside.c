@@ -1,4 +1,5 @@
-/* beside: work and exchanges that go on at once on the same cores, how much each slows the other; and what a late rank costs.
+/* beside: work and exchanges that go on at once on the same cores, how much each slows the other; what a late rank costs, and
+ * what it costs that ranks have no core each.
  *
  * Work is a product, or a loop over memory, as the executor does it: lane 0 looks after the exchange between its parts. It is
  * repeated until it takes longer than the exchange. Both together take longer than the work alone. That difference, as a part of
@@ -10,9 +11,10 @@
 #include "weft/ops.h"
 
 #include <math.h>
+#include <time.h>
 
 enum { COLUMNS = 1 << 14, MOST_REPEATS = 1000, SIDE = 192, ELEMENTS = 1 << 19 };
-static const double LONGER = 1.5, LATE_S = 2e-3;
+static const double LONGER = 1.5, LATE_S = 2e-3, WORK_S = 1e-3;
 
 /* Most informative first. */
 static const weft_convert_kind kinds[] = {WEFT_ALL_REDUCE, WEFT_ALL_GATHER, WEFT_REDUCE_SCATTER,
@@ -153,13 +155,26 @@ static weft_status with_program(weft_flown *f, int which, int level, int n_kinds
 
 /* ---- late ranks --------------------------------------------------------------------------------------- */
 
+static double own_seconds(void)
+{
+    struct timespec used = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* So much processor time of this thread, whoever has the core meanwhile. */
+static void spend(double seconds)
+{
+    const double from = own_seconds();
+    while (own_seconds() < from + seconds) {
+    }
+}
+
 /* The first of all comes later. It computes meanwhile, as a slow rank does. */
 static void come_late(weft_flown *f, int rank)
 {
-    const double until = weft_sync_seconds() + LATE_S;
     (void)f;
-    while (rank == 0 && weft_sync_seconds() < until) {
-    }
+    if (rank == 0) spend(LATE_S);
 }
 
 static weft_status measure_late(weft_flown *f, weft_level *level, weft_error *error)
@@ -173,6 +188,31 @@ static weft_status measure_late(weft_flown *f, weft_level *level, weft_error *er
     f->before = NULL;
     level->late_seconds = fmin(fmax(late - LATE_S - usual, 0), 1);
     return WEFT_OK;
+}
+
+/* ---- ranks that share cores ------------------------------------------------------------------------------ */
+
+static void compute(weft_flown *f, int rank)
+{
+    (void)f, (void)rank;
+    spend(WORK_S);
+}
+
+weft_status weft_calibrate_crowded(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
+                                   double share, weft_machine_model *model, weft_error *error)
+{
+    enum { CROWDED_ROUNDS = 8 };
+    double usual, both;
+    weft_flown f;
+    weft_status status = weft_flown_open(&f, mesh, comms, axes, error);
+    const bool has_room = status == WEFT_OK && weft_flown_set(&f, WEFT_ALL_REDUCE, 1);
+    if (has_room) status = weft_flown_time(&f, 0, &usual, error);
+    f.before = compute;
+    if (has_room && status == WEFT_OK) status = weft_flown_time(&f, CROWDED_ROUNDS, &both, error);
+    if (has_room && status == WEFT_OK)
+        model->levels[level].crowded_seconds = fmin(fmax(both - share * WORK_S - usual, 0), 1);
+    weft_flown_close(&f);
+    return status;
 }
 
 weft_status weft_calibrate_beside(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,

@@ -26,5 +26,8 @@ weft_status weft_calibrate_exchanges(weft_mesh *mesh, weft_comms *comms, uint32_
 /* beside.c: work beside each kind of exchange, and a late rank: the same; is_late: all_reduce alone. */
 weft_status weft_calibrate_beside(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
                                   bool is_late, weft_machine_model *model, weft_error *error);
+/* beside.c: an exchange of ranks of which `share` (above 1) are to each core, after work of all. Collective over the mesh. */
+weft_status weft_calibrate_crowded(weft_mesh *mesh, weft_comms *comms, uint32_t axes, int level,
+                                   double share, weft_machine_model *model, weft_error *error);
 
 #endif

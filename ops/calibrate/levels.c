@@ -11,6 +11,10 @@ static weft_status exchange_on(calibrating *c, weft_mesh *mesh, weft_comms *comm
     WEFT_TRY(weft_world_any(weft_calibrating_part(c) >= 1, &is_late, c->error));
     WEFT_TRY(weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error));
     WEFT_TRY(weft_world_any(weft_calibrating_part(c) >= 1, &is_late, c->error));
+    const double share =
+        (double)weft_mesh_n_local(mesh) * weft_world_n_near() / weft_machine_info()->n_cores;
+    if (share > 1)
+        WEFT_TRY(weft_calibrate_crowded(mesh, comms, axes, level, share, c->model, c->error));
     if (!beside) return WEFT_OK;
     weft_calibrating_tell(c, "work beside exchanges");
     if (is_late) weft_calibrating_leave(c, "work beside exchanges");

@@ -11,13 +11,14 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "weft/collectives.h"
 #include "weft/ops.h"
 
 /* Elements of the input, of which several copies are more than a core's own cache holds. */
 enum { ELEMENTS = 1 << 16, COPIES = 16, ROUNDS = 60, USED = ROUNDS / 4 };
-static const double ASLEEP_S = 200e-6; /* all that wait have gone to sleep */
+enum { ASLEEP_NS = 200000 }; /* all that wait have gone to sleep then */
 
 typedef struct running {
     weft_program *program;
@@ -48,9 +49,7 @@ static weft_status run_once(running *r, weft_error *error)
 static weft_status time_rounds(running *r, weft_error *error)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        const double begin = weft_sync_seconds();
-        while (weft_sync_seconds() - begin < ASLEEP_S) {
-        }
+        nanosleep(&(struct timespec){.tv_nsec = ASLEEP_NS}, NULL);
         const double written = weft_sync_seconds();
         write_inputs(r, round);
         const double ready = weft_sync_seconds();

@@ -48,6 +48,8 @@ typedef struct weft_level {
     double cpu; /* the part of a rank's computing that an exchange takes while it goes on: 0 to 1 */
     double
         late_seconds; /* that an exchange takes more where a rank comes late, besides how late it is */
+    /* that it takes more where ranks have no core each: who has come early sleeps, and computes no sooner than a core is free */
+    double crowded_seconds;
 } weft_level;
 
 /* Work and an exchange that go on at once, as they were measured. */

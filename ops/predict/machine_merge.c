@@ -110,6 +110,7 @@ static void merge_level(weft_level *into, const weft_level *from)
     into->bytes_per_second = fmax(into->bytes_per_second, from->bytes_per_second);
     into->cpu = fmin(into->cpu, from->cpu);
     into->late_seconds = fmin(into->late_seconds, from->late_seconds);
+    into->crowded_seconds = shorter(into->crowded_seconds, from->crowded_seconds);
 }
 
 static weft_status merge_slow(weft_machine_model *model, const weft_slow *from, weft_error *error)

@@ -68,6 +68,8 @@ int weft_machine_model_rates(const weft_machine_model *model, weft_machine_rate 
             model->levels[i].name);
         add(&l, 1e6 * model->levels[i].late_seconds, "us", "%s: where a rank is late, besides",
             model->levels[i].name);
+        add(&l, 1e6 * model->levels[i].crowded_seconds, "us",
+            "%s: where ranks share cores, besides", model->levels[i].name);
     }
     for (int i = 0; i < model->n_exchanges; i++)
         add_exchange(&l, model, &model->exchanges[i]);

@@ -179,7 +179,8 @@ static weft_status read_loads(weft_reading *r, const json_t *root)
 static weft_status read_level(weft_reading *r, json_t *in, weft_level *level)
 {
     static const char *const keys[] = {
-        "name", "ranks", "latency_seconds", "bytes_per_second", "cpu", "late_seconds", NULL};
+        "name", "ranks",        "latency_seconds", "bytes_per_second",
+        "cpu",  "late_seconds", "crowded_seconds", NULL};
     WEFT_TRY(weft_json_known(r, in, keys));
     WEFT_TRY(weft_json_text(r, in, "name", &level->name));
     WEFT_TRY(weft_json_count(r, in, "ranks", 0, &level->ranks));
@@ -187,6 +188,8 @@ static weft_status read_level(weft_reading *r, json_t *in, weft_level *level)
     WEFT_TRY(weft_json_number(r, in, "bytes_per_second", 1, 1e18, &level->bytes_per_second));
     if (json_object_get(in, "late_seconds"))
         WEFT_TRY(weft_json_number(r, in, "late_seconds", 0, 1, &level->late_seconds));
+    if (json_object_get(in, "crowded_seconds"))
+        WEFT_TRY(weft_json_number(r, in, "crowded_seconds", 0, 1, &level->crowded_seconds));
     return weft_json_number(r, in, "cpu", 0, 1, &level->cpu);
 }
 

@@ -66,10 +66,10 @@ static json_t *load_json(const weft_load *load)
 
 static json_t *level_json(const weft_level *level)
 {
-    return json_pack("{ss si sf sf sf sf}", "name", level->name, "ranks", level->ranks,
+    return json_pack("{ss si sf sf sf sf sf}", "name", level->name, "ranks", level->ranks,
                      "latency_seconds", level->latency_seconds, "bytes_per_second",
                      level->bytes_per_second, "cpu", level->cpu, "late_seconds",
-                     level->late_seconds);
+                     level->late_seconds, "crowded_seconds", level->crowded_seconds);
 }
 
 static json_t *slows_json(const weft_machine_model *model)

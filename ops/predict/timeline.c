@@ -78,11 +78,12 @@ static void work(timeline *t, rank_clock *clock, double seconds)
 }
 
 /* A rank does not go on before an exchange is over; one that has waited for others longer than it takes to wake is not awake at
- * once. */
+ * once. Where ranks share cores, one of them always sleeps. */
 static void await(timeline *t, rank_clock *clock, const under_way *flight)
 {
     const bool sleeps = flight->begin - clock->now > flight->late;
-    const double end = flight->end + (sleeps ? flight->late : 0), waits = end - clock->now;
+    const double end = flight->end + flight->crowded + (sleeps ? flight->late : 0),
+                 waits = end - clock->now;
     if (waits <= 0) return;
     if (clock == t->clocks) {
         t->sums[flight->step].waits += waits;
@@ -139,17 +140,23 @@ static void exchange(timeline *t, uint32_t s)
 {
     const uint32_t axes = t->plan->steps[s].convert.axes, queue = t->plan->timings[s].queue;
     const uint32_t until = weft_step_end(&t->plan->steps[s], s);
+    const bool is_crowded = t->clock.host_ranks > t->clock.model->cores;
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         const double begin = exchange_begin(t, c, axes, queue);
         const int level = weft_clock_level(&t->clock, clock->rank, axes);
+        const weft_level *of = &t->clock.model->levels[level];
         const double cpu =
             weft_exchange_share(t->clock.model, level, t->plan->steps[s].convert.kind);
         if (c == 0) t->sums[s].queued += begin - clock->now;
         clock->flights[clock->n_flights++] =
-            (under_way){s,     until,
-                        begin, begin + exchange_seconds(t, c, axes, s),
-                        cpu,   t->clock.model->levels[level].late_seconds};
+            (under_way){.step = s,
+                        .until = until,
+                        .begin = begin,
+                        .end = begin + exchange_seconds(t, c, axes, s),
+                        .cpu = cpu,
+                        .late = of->late_seconds,
+                        .crowded = is_crowded ? of->crowded_seconds : 0};
         if (until < clock->due) clock->due = until;
     }
     for (int c = 0; c < t->classes.n; c++) {

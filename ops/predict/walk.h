@@ -10,7 +10,8 @@
 typedef struct under_way {
     uint32_t step, until; /* it has to be over before the step after `until` */
     double begin, end, cpu;
-    double late; /* weft_level.late_seconds */
+    double late;    /* weft_level.late_seconds */
+    double crowded; /* weft_level.crowded_seconds where there are more ranks than cores, else 0 */
 } under_way;
 
 /* One kind of rank. */

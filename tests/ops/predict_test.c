@@ -108,6 +108,21 @@ static void test_who_waits_for_a_late_rank_has_to_wake(void)
     }
 }
 
+/* 4 ranks, whose exchange has to wake some of them where there are 2 cores, and none where there are 64. */
+static void test_ranks_that_share_cores_have_to_wake(void)
+{
+    planned p;
+    open_planned(&p, "data:4", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 16, 10, 6)));
+    for (int cores = 2; cores <= 64; cores += 62) {
+        weft_machine_model *model = plain_machine("0, \"crowded_seconds\": 1e-3");
+        model->cores = cores;
+        const double longer = cores == 2 ? 1e-3 : 0;
+        CHECK_CLOSE(predict(&p, model, NULL).seconds, 480e-9 + 360e-6 + longer, 1e-12);
+    }
+    close_planned(&p);
+}
+
 static void test_all_wait_for_a_slow_rank(void)
 {
     planned p;
@@ -365,6 +380,7 @@ int main(void)
     RUN(test_work_beside_an_exchange);
     RUN(test_work_beside_an_exchange_as_it_was_measured);
     RUN(test_who_waits_for_a_late_rank_has_to_wake);
+    RUN(test_ranks_that_share_cores_have_to_wake);
     RUN(test_all_wait_for_a_slow_rank);
     RUN(test_ranks_with_blocks_of_two_sizes);
     RUN(test_trips_count);

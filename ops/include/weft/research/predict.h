@@ -117,8 +117,6 @@ typedef struct weft_predicted_axis {
 /* One run, as rank 0 sees it; but `seconds`. */
 typedef struct weft_prediction {
     double seconds; /* from the begin to the end of the last rank, and besides_seconds */
-    double
-        besides_seconds; /* inputs written before the run, ranks woken for it, a number read after it */
     double phase_seconds[WEFT_PHASES];
     double work_seconds; /* computing, as if nobody exchanged anything */
     double
@@ -136,6 +134,8 @@ typedef struct weft_prediction {
     /* of temporaries: of their one block, the most that are alive at once, and the first step at which they are */
     int64_t arena_bytes, peak_bytes;
     int fullest;
+    /* of `seconds`, and of no phase: inputs written before the run, ranks woken for it, a number read after it */
+    double besides_seconds;
 } weft_prediction;
 
 /* One step, all its times together, as rank 0 sees it. */

@@ -84,25 +84,26 @@ typedef void (*weft_search_progress)(void *context, int64_t planned, int64_t of,
 typedef struct weft_search_options {
     int ranks;                         /* at least 1 */
     const weft_machine_model *machine; /* borrowed */
-    int host_ranks;         /* of each host; 0: as many as the machine's levels say, else all */
-    int64_t memory;         /* bytes that a rank has; 0: any number */
-    double seconds;         /* after which it ends; 0: when it is done */
-    int width;              /* around so many of the best it looks first; 0: 8 */
-    int most;               /* choices that are planned at most; 0: any number */
-    int threads;            /* 0: as many as there are cores */
-    bool is_whole;          /* nothing is left out for its floor: every choice is planned */
-    const char *vary;       /* what to vary: "mesh,layout,zero" and names of knobs; NULL, "": all */
+    int host_ranks; /* of each host; 0: as many as the machine's levels say, else all */
+    int64_t memory; /* bytes that a rank has; 0: any number */
+    double seconds; /* after which it ends; 0: when it is done */
+    int width;      /* around so many of the best it looks first; 0: 8 */
+    int most;       /* choices that are planned at most; 0: any number */
+    int threads;    /* 0: as many as there are cores */
+    bool is_whole;  /* nothing is left out for its floor: every choice is planned */
+    /* what to vary: "mesh,layout,zero" and names of knobs; NULL and "": all */
+    const char *vary;
     int n_knobs;            /* at most WEFT_MAX_KNOBS */
     const weft_knob *knobs; /* [n_knobs] borrowed as long as what was found */
     const char *store_dim;  /* over whose axes storage is sharded: "batch"; NULL: no stages */
-    int64_t
-        layers; /* of the program, all alike: the builder makes as many as asked; 0: it makes all */
-    const char *
-        batch_knob; /* the one that says how much work there is: "batch", for turns; NULL: none does */
+    /* of the program, all alike: the builder makes as many as asked; 0: it makes all */
+    int64_t layers;
     const char *layers_knob; /* its value divides the number of layers: "stages"; NULL: none does */
-    const char *hints;       /* roles besides: "hidden+heads+vocab experts+batch"; NULL: none */
-    const char *mesh,
-        *layout; /* where they are not varied; and where the search begins; NULL: none */
+    const char *batch_knob; /* its value is the amount of work: "batch", for turns; NULL: none is */
+    /* roles besides, and names for the axes of roles that begin with their dims: "data=batch experts=experts+batch"; NULL: none */
+    const char *hints;
+    /* kept where they do not vary, else planned first; NULL: none */
+    const char *mesh, *layout;
     int zero;
     weft_search_progress progress; /* NULL: nobody is told */
     void *progress_context;
@@ -128,14 +129,14 @@ typedef struct weft_left_out {
 
 typedef struct weft_found {
     int n; /* 0: nothing fits into memory */
-    weft_found_choice
-        best[WEFT_MAX_FOUND];     /* [n] those that fit, the quickest first; of equal plans one */
+    /* [n] those that fit, the quickest first; of equal plans one */
+    weft_found_choice best[WEFT_MAX_FOUND];
     int64_t n_choices;            /* that there are */
     int64_t n_planned, n_misfits; /* planned; of these: too large for memory */
-    int64_t n_estimated;          /* planned with few layers besides */
+    int64_t n_estimated;          /* of these: by few layers alone */
     weft_left_out left_out;
-    double
-        least_seconds; /* nothing can be below: the lowest floor of all that was not planned, or the best */
+    /* nothing can be below: the lowest floor of all that was not planned whole, or the best */
+    double least_seconds;
     /* the lowest guess of all that was not planned; and the part by which guesses of planned ones were off: half of them by more */
     double guess_seconds, guess_error;
     bool is_exact; /* none that was left out can be quicker than the best */

@@ -12,7 +12,11 @@
 #include "searching.h"
 #include "sync.h"
 
-enum { MOST_DIMS = 32, MOST_WHOLE = 4, MOST_CHANGES = 8 };
+enum {
+    MOST_DIMS = 32,
+    MOST_WHOLE = 2 /* of deep programs a plan takes seconds */,
+    MOST_CHANGES = 8
+};
 
 typedef struct advising {
     searching s;
@@ -130,7 +134,8 @@ static weft_status find_quicker(advising *a, int n, const weft_search_price *jud
                                 weft_error *error)
 {
     weft_advice *advice = a->advice;
-    for (int i = 0, tried = 0; i < n && tried < MOST_WHOLE; i++) {
+    const int most = judged_now->is_estimate ? MOST_WHOLE : WEFT_MAX_ADVISED;
+    for (int i = 0, tried = 0; i < n && tried < most; i++) {
         weft_advised planned = a->judged[i];
         if (!fits(a, planned.bytes)) continue;
         if (planned.seconds >= judged_now->prediction.seconds) return WEFT_OK;

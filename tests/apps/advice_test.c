@@ -52,7 +52,7 @@ static double predicted(const command_result *r)
     return at ? seconds_in(at + strlen("time on planted (paper): ")) : 0;
 }
 
-#define GPT "gpt train --layers 2 --width 64 --heads 4 --seq 32 --dropout 0 --batch 16"
+#define GPT "gpt train --layers 1 --width 64 --heads 4 --seq 32 --dropout 0 --batch 16"
 #define SEQ "seq2seq --batch 32"
 
 static const struct {

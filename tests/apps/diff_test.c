@@ -152,6 +152,9 @@ static void test_the_dearest_come_first(void)
     CHECK_EQ_INT(command_lines(r->text, "  +") + command_lines(r->text, "  -"), 11);
     CHECK_TEXT(r->text, "layout             batch:data -> hidden:model,heads:model");
     CHECK_TEXT(r->text, " others");
+    r = shell("timeout 600 " WEFT_TEST_BIN "/weft diff --most 3 %s/%s %s/%s 2>&1", "data.json",
+              "split.json");
+    CHECK_EQ_INT(command_lines(r->text, "  +") + command_lines(r->text, "  -"), 4);
 }
 
 static void test_each_reason_is_told(void)

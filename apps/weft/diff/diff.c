@@ -10,9 +10,9 @@
 #include "compare.h"
 #include "weft/number.h"
 
-enum { SHOWN = 10 };
-
 static const option options[] = {
+    {"most", OPTION_COUNT, "10", "N", "Options",
+     "so many differences are shown, the largest first"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data, with all that differs"},
 };
 const option_table diff_table = {
@@ -87,7 +87,7 @@ static void print_pair(const diff_pair *pair, bool in_seconds)
            *step->phase ? ", " : "", step->phase, pair->why);
 }
 
-static void print_pairs(const diff_side sides[2], const diff_comparison *c)
+static void print_pairs(const diff_side sides[2], const diff_comparison *c, int64_t most)
 {
     char text[WEFT_TIME_TEXT];
     double rest = 0;
@@ -101,7 +101,7 @@ static void print_pairs(const diff_side sides[2], const diff_comparison *c)
            c->in_seconds ? "" : ", in bytes through links, as seconds are not known of both");
     for (int i = 0; i < c->n; i++) {
         if (diff_more(&c->pairs[i]) == 0) break;
-        if (i < SHOWN)
+        if (i < most)
             print_pair(&c->pairs[i], c->in_seconds);
         else
             rest += diff_more(&c->pairs[i]), n_rest++;
@@ -146,29 +146,29 @@ static void print_json(const diff_side sides[2], const diff_comparison *c)
 
 /* ---- the command line --------------------------------------------------------------------------------------- */
 
-static weft_status show(const diff_side sides[2], bool is_json, weft_error *error)
+static weft_status show(const diff_side sides[2], const settings *s, weft_error *error)
 {
     diff_comparison c;
     WEFT_TRY(diff_compare(sides, &c, error));
-    if (is_json) {
+    if (settings_flag(s, "json")) {
         print_json(sides, &c);
     } else {
         print_total(sides);
         print_facts(sides);
-        print_pairs(sides, &c);
+        print_pairs(sides, &c, settings_count(s, "most"));
     }
     diff_comparison_close(&c);
     WEFT_TRY(app_json_status(error));
     return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
 }
 
-static weft_status diff(char *const *paths, bool is_json, weft_error *error)
+static weft_status diff(char *const *paths, const settings *s, weft_error *error)
 {
     diff_side sides[2];
     WEFT_TRY(diff_side_open(paths[0], &sides[0], error));
     weft_status status = diff_side_open(paths[1], &sides[1], error);
     if (status == WEFT_OK) {
-        status = show(sides, is_json, error);
+        status = show(sides, s, error);
         diff_side_close(&sides[1]);
     }
     diff_side_close(&sides[0]);
@@ -183,7 +183,7 @@ int diff_main(int n, char **arguments)
                       ? settings_read(&diff_table, n - n_paths, arguments + n_paths, &error)
                       : NULL;
     if (s && n_paths == 2)
-        (void)!diff(arguments, settings_flag(s, "json"), &error);
+        (void)!diff(arguments, s, &error);
     else if (s)
         weft_fail(&error, WEFT_USAGE,
                   "weft diff takes two: plans of --dry-run --json, or folders of runs; not %d",

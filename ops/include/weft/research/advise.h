@@ -50,7 +50,7 @@ typedef struct weft_advice {
  * from     the current choice
  * advice   out; its choices borrow options->knobs
  * returns  as weft_search_plan does of the current choice; a neighbour that cannot be planned is left out
- * cost     20 to 100 plans, of few layers each where options.layers says how many there are, and at most five whole ones */
+ * cost     20 to 100 plans, of few layers each where options.layers says how many there are, and a few whole ones */
 WEFT_API WEFT_MUST_CHECK weft_status weft_advise(weft_search_builder build, void *context,
                                                  const weft_search_options *options,
                                                  const weft_choice *from, weft_advice *advice,

@@ -1,6 +1,6 @@
-/* weft: one program with a command for each thing it looks at: machines (info, doctor, calibrate, machine), checkpoints (ckpt),
- * running jobs (top), ended jobs (postmortem), traced steps (trace), runs and plans as a page (report) and beside each other (diff),
- * the best options of a training (tune), a text in words (tokens). */
+/* weft: one program with a command for each thing it looks at. Machines: info, doctor, calibrate, machine. Checkpoints: ckpt. Jobs:
+ * top while they run, postmortem when they have ended, trace for their steps. Runs and plans: report as a page, diff beside each other.
+ * tune finds the options that a training learns best with; tokens makes words of a text. */
 #include <jansson.h>
 #include <string.h>
 

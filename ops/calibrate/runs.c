@@ -79,13 +79,13 @@ static double fastest(double seconds[ROUNDS])
 /* All steps, without what is around them. */
 static weft_status time_steps(calibrating *c, const running *r, double *all)
 {
-    const int n = weft_plan_n_steps(r->program);
+    const uint32_t n = r->program->plan->n_steps;
     double *seconds = calloc((size_t)n + 1, sizeof *seconds);
     if (!seconds) return weft_fail_memory(c->error, (size_t)n * sizeof *seconds);
     const weft_status status =
         weft_plan_measure(r->program, 0, c->host, ROUNDS, seconds, NULL, c->error);
     *all = 0;
-    for (int s = 0; s < n; s++)
+    for (uint32_t s = 0; s < n; s++)
         *all += seconds[s];
     free(seconds);
     return status;

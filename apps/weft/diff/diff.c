@@ -129,7 +129,7 @@ static json_t *pair_json(const diff_pair *pair)
                      pair->cost[1], "more", diff_more(pair), "why", pair->why);
 }
 
-static void print_json(const diff_side sides[2], const diff_comparison *c)
+static weft_status print_json(const diff_side sides[2], const diff_comparison *c, weft_error *error)
 {
     json_t *list = json_array();
     for (int i = 0; i < c->n && diff_more(&c->pairs[i]) != 0; i++)
@@ -139,9 +139,17 @@ static void print_json(const diff_side sides[2], const diff_comparison *c)
                             side_json(&sides[1]), "more_seconds",
                             app_json_number(sides[1].seconds - sides[0].seconds), "unit", unit,
                             "differences", list);
-    json_dumpf(all, stdout, JSON_INDENT(1));
-    putchar('\n');
+    const bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(1)) == 0;
+    if (is_written) putchar('\n');
+    const bool is_text = all != NULL;
     json_decref(all);
+    WEFT_TRY(app_json_status(error));
+    if (is_written) return WEFT_OK;
+    return is_text
+               ? weft_fail(error, WEFT_IO, "cannot write to stdout")
+               : weft_fail(error, WEFT_USAGE,
+                           "--json: the name of one of the two is not UTF-8; rename it, or leave "
+                           "out --json");
 }
 
 /* ---- the command line --------------------------------------------------------------------------------------- */
@@ -150,14 +158,16 @@ static weft_status show(const diff_side sides[2], const settings *s, weft_error 
 {
     diff_comparison c;
     WEFT_TRY(diff_compare(sides, &c, error));
+    weft_status status = WEFT_OK;
     if (settings_flag(s, "json")) {
-        print_json(sides, &c);
+        status = print_json(sides, &c, error);
     } else {
         print_total(sides);
         print_facts(sides);
         print_pairs(sides, &c, settings_count(s, "most"));
     }
     diff_comparison_close(&c);
+    WEFT_TRY(status);
     WEFT_TRY(app_json_status(error));
     return fflush(stdout) == 0 ? WEFT_OK : weft_fail(error, WEFT_IO, "cannot write to stdout");
 }

@@ -21,7 +21,7 @@ enum { MAX_PATH = 4096 };
 typedef struct sources {
     weft_traced *traced;
     weft_mesh *mesh;   /* of the trace, without ranks: for the names of its axes */
-    char (*axes)[100]; /* [1 << n_axes], made where one is met */
+    char (*axes)[100]; /* [1 << WEFT_MAX_AXES], made where one is met */
 } sources;
 
 static void free_sources(void *owner)
@@ -236,7 +236,7 @@ static weft_status take_steps(diff_side *side, sources *s, weft_error *error)
     const weft_traced_program *program = &traced->programs[number];
     const size_t room = (size_t)program->n_steps + 1;
     WEFT_TRY(weft_mesh_plan(traced->mesh, &s->mesh, error));
-    s->axes = calloc((size_t)1 << weft_mesh_n_axes(s->mesh), sizeof *s->axes);
+    s->axes = calloc((size_t)1 << WEFT_MAX_AXES, sizeof *s->axes);
     side->steps = calloc(room, sizeof *side->steps);
     if (!s->axes || !side->steps) return weft_fail_memory(error, room * sizeof *side->steps);
     for (int i = 0; i < program->n_steps; i++)

@@ -66,8 +66,20 @@ static void go_back(curves *c, double step)
     c->in_last = c->per;
 }
 
+/* A number that is known at the end has a line of its own, of the step that was the last. */
+static void add_to_last(bucket *last, const bucket *one)
+{
+    for (int i = 0; i < SERIES; i++)
+        if (last->first == last->last && one->n[i] > 0) last->n[i] = 0, last->sum[i] = 0;
+    join(last, one);
+}
+
 static void add(curves *c, const bucket *one)
 {
+    if (c->n > 0 && one->first == c->buckets[c->n - 1].last) {
+        add_to_last(&c->buckets[c->n - 1], one);
+        return;
+    }
     go_back(c, one->first);
     if (c->n > 0 && c->in_last < c->per) {
         join(&c->buckets[c->n - 1], one);

@@ -85,6 +85,11 @@ static weft_status read_run(const char *folder, const char *plan, report_found *
     found->is_run = true;
     if (is_there(folder, "run.json", path, sizeof path))
         WEFT_TRY(read_json(path, &found->run, error));
+    if (found->run && !json_is_string(json_object_get(found->run, "program")))
+        return weft_fail(error, WEFT_USAGE,
+                         "%.300s is JSON, but no run.json: it lacks program; train again with "
+                         "--run, or move it away",
+                         path);
     find_metrics(folder, found);
     WEFT_TRY(rings_find(&found->rings, folder, error));
     if (*plan)

@@ -209,24 +209,27 @@ static void add_medians(report_data *data, const measured *m, const double *time
     report_column(data, name, numbers, false);
 }
 
-/* Whether the plan is that of the trace: the same steps. */
+/* Whether the plan is that of the trace: the same mesh, and the same steps. */
 static bool is_of_plan(report_data *data, const measured *m)
 {
     const weft_traced_program *program = program_of(m);
     const json_t *steps = json_object_get(data->found->plan, "step_list");
-    if (data->n_steps == (size_t)program->n_steps) {
+    const char *mesh = json_string_value(json_object_get(data->found->plan, "mesh"));
+    if (mesh && strcmp(mesh, m->traced->mesh) == 0 && data->n_steps == (size_t)program->n_steps) {
         int s = 0;
         while (s < program->n_steps) {
-            const json_t *op = json_object_get(json_array_get(steps, (size_t)s), "op");
-            if (!op || strcmp(json_string_value(op), program->steps[s].op) != 0) break;
+            const char *op =
+                json_string_value(json_object_get(json_array_get(steps, (size_t)s), "op"));
+            if (!op || strcmp(op, program->steps[s].op) != 0) break;
             s++;
         }
         if (s == program->n_steps) return true;
     }
-    report_note(data,
-                "the trace is of another plan, of %d steps: what it measured is left out; trace "
-                "this one, or give its plan",
-                program->n_steps);
+    report_note(
+        data,
+        "the trace is of another plan, of %d steps on mesh %.100s: what it measured is left "
+        "out; trace this one, or give its plan",
+        program->n_steps, m->traced->mesh);
     return false;
 }
 
@@ -440,12 +443,24 @@ static weft_status add_all(report_data *data, measured *all, size_t n, weft_erro
     return WEFT_OK;
 }
 
+/* An older trace stays in the folder until another one is made. */
+static bool is_of_run(report_data *data, const measured *m)
+{
+    const char *mesh = json_string_value(json_object_get(data->found->run, "mesh"));
+    if (!mesh || strcmp(mesh, m->traced->mesh) == 0) return true;
+    report_note(data,
+                "the trace is of mesh %.100s, and the run is on mesh %.100s: what it measured is "
+                "left out; train with --trace N..M again",
+                m->traced->mesh, mesh);
+    return false;
+}
+
 weft_status report_trace_part(report_data *data, weft_error *error)
 {
     measured *all = calloc(RANKS, sizeof *all);
     weft_status status = all ? WEFT_OK : weft_fail_memory(error, RANKS * sizeof *all);
     const size_t n = status == WEFT_OK ? open_ranks(data, all) : 0;
-    if (n > 0) status = add_all(data, all, n, error);
+    if (n > 0 && is_of_run(data, &all[0])) status = add_all(data, all, n, error);
     if (all) {
         free(all[0].total);
         free(all[0].exposed);

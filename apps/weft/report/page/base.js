@@ -39,6 +39,11 @@ function redrawSoon() {
   if (!redrawing) redrawing = requestAnimationFrame(redrawAll);
 }
 
+/* One of them alone. */
+function redrawOne(redraw) {
+  if (!redrawing) requestAnimationFrame(redraw);
+}
+
 /* A section with its place in the navigation. */
 function section(id, title, ...children) {
   document.getElementById("nav").append(el("a", {href: "#" + id}, title));

@@ -34,17 +34,18 @@ function boxText(parsed, box) {
   return parsed.dims.map((dim, d) => dim.name + " " + box[d][0] + "…" + box[d][1] + (dim.window ? " by window" : "")).join(", ") || "one number";
 }
 
-/* The intervals of a dim, in order, each with the coordinates that it is of: by axis. */
-function blocksOf(dim) {
-  let blocks = [{at: {}, interval: [0, dim.size]}];
-  for (const name of dim.axes) {
-    const axis = axes.find(one => one.name === name), next = [];
-    for (const block of blocks)
-      for (let i = 0; i < axis.size && next.length < 4096; i++)
-        next.push({at: {...block.at, [name]: i}, interval: cut(block.interval, i, axis.size)});
-    blocks = next;
+function countOf(dim) {
+  return dim.axes.reduce((n, name) => n * axes.find(axis => axis.name === name).size, 1);
+}
+
+/* Block number b of a dim, in order: its interval, and the coordinates that it is of: by axis. */
+function blockAt(dim, b) {
+  const along = dim.axes.map(name => axes.find(axis => axis.name === name)), at = {};
+  for (let k = along.length - 1; k >= 0; k--) {
+    at[along[k].name] = b % along[k].size;
+    b = Math.floor(b / along[k].size);
   }
-  return blocks;
+  return {at, interval: along.reduce((interval, axis) => cut(interval, at[axis.name], axis.size), [0, dim.size])};
 }
 
 /* The ranks that have coordinates `at` on some axes, and any on the others: how many, and the first of them. */
@@ -133,11 +134,13 @@ function shardCell(place, row, column, i, j, isMine) {
 
 /* Blocks with the part of the picture that each has: as large as it is, or of many blocks some, all as large. */
 function drawnBlocks(dim) {
-  const blocks = blocksOf(dim);
-  if (blocks.length <= 2 * FOLD)
-    return {n: blocks.length, shown: blocks.map(block => ({...block, from: block.interval[0] / dim.size, to: block.interval[1] / dim.size}))};
-  const shown = folded(blocks.length).map((b, i, all) => b < 0 ? null : {...blocks[b], from: i / all.length, to: (i + 1) / all.length});
-  return {n: blocks.length, shown: shown.filter(Boolean)};
+  const n = countOf(dim);
+  if (n <= 2 * FOLD) {
+    const blocks = [...Array(n).keys()].map(b => blockAt(dim, b));
+    return {n, shown: blocks.map(block => ({...block, from: block.interval[0] / dim.size, to: block.interval[1] / dim.size}))};
+  }
+  const shown = folded(n).map((b, i, all) => b < 0 ? null : {...blockAt(dim, b), from: i / all.length, to: (i + 1) / all.length});
+  return {n, shown: shown.filter(Boolean)};
 }
 
 function shardPicture(parsed) {
@@ -171,12 +174,12 @@ function boxTable(parsed) {
 }
 
 function drawShards() {
-  const {nodes, parsed} = shards;
+  const {nodes, parsed} = shards, opened = nodes.boxes.querySelector("details[open]") !== null;
   nodes.mesh.replaceChildren(meshTable());
   nodes.name.textContent = parsed ? shards.name + " " + shards.spec : shards.spec ? shards.name + ": " + shards.spec + " is not understood" : "";
   nodes.partial.textContent = parsed && parsed.partial ? "Every rank holds a part of a " + parsed.partial + "." : "";
   nodes.picture.replaceChildren(...(parsed ? [shardPicture(parsed)] : []));
-  nodes.boxes.replaceChildren(...(parsed ? [el("details", {}, el("summary", {}, "Boxes as a table"), boxTable(parsed))] : []));
+  nodes.boxes.replaceChildren(...(parsed ? [el("details", {open: opened}, el("summary", {}, "Boxes as a table"), boxTable(parsed))] : []));
   tellRank(shards.rank);
 }
 

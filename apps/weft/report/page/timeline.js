@@ -135,7 +135,7 @@ function view(from, to) {
   const span = Math.min(Math.max(to - from, least), whole * 1.02);
   timeline.from = Math.max(timeline.zero - whole * 0.01, Math.min(from, timeline.end + whole * 0.01 - span));
   timeline.to = timeline.from + span;
-  redrawSoon();
+  redrawOne(drawTimeline);
 }
 
 function fit() {
@@ -172,7 +172,7 @@ function choose(chosen) {
       view(chosen.bar.begin - span / 2, chosen.bar.begin + span / 2);
     }
   }
-  redrawSoon();
+  redrawOne(drawTimeline);
 }
 
 function barAt(x, y) {
@@ -247,7 +247,7 @@ function rankChoice() {
     timeline.rank = Number(event.target.value);
     timeline.chosen = null;
     makeLanes();
-    redrawSoon();
+    redrawOne(drawTimeline);
   }}, shown.map((one, i) => el("option", {value: i}, "rank " + one.rank)))];
 }
 

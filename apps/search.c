@@ -120,6 +120,22 @@ static bool is_turned(const weft_choice *choice, const char *name)
     return false;
 }
 
+/* A value as a shell takes it: quoted where it is empty or has more than plain letters. */
+static size_t put_value(char *text, size_t room, const char *value)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/=@%";
+    if (*value && value[strspn(value, plain)] == '\0')
+        return (size_t)snprintf(text, room, " %s", value);
+    size_t used = (size_t)snprintf(text, room, " '");
+    for (; *value && used < room; value++) {
+        const char letter[] = {*value, '\0'};
+        used += (size_t)snprintf(text + used, room - used, "%s", *value == '\'' ? "'\\''" : letter);
+    }
+    if (used < room) used += (size_t)snprintf(text + used, room - used, "'");
+    return used;
+}
+
 void app_search_command(const app_search *search, const weft_choice *choice, char *text,
                         size_t room)
 {
@@ -134,10 +150,10 @@ void app_search_command(const app_search *search, const weft_choice *choice, cha
         if (o->kind == OPTION_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0))
             used += (size_t)snprintf(text + used, room - used, " --%s%s",
                                      *value == 'y' ? "" : "no-", o->name);
-        else
-            used +=
-                (size_t)snprintf(text + used, room - used,
-                                 strpbrk(value, " ;*") ? " --%s '%s'" : " --%s %s", o->name, value);
+        else {
+            used += (size_t)snprintf(text + used, room - used, " --%s", o->name);
+            if (used < room) used += put_value(text + used, room - used, value);
+        }
     }
     if (used + 1 >= room) return;
     text[used++] = ' ';
@@ -159,6 +175,10 @@ static weft_status nothing_fits(const weft_found *found, const weft_search_optio
                                 weft_error *error)
 {
     char choice[800];
+    if (found->n_planned == 0 && found->left_out.illegal > 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "all of %lld choices that were tried are refused: %.360s",
+                         (long long)found->left_out.illegal, found->left_out.sentence);
     if (found->smallest.choice.mesh[0] == '\0' && found->n_planned == 0)
         return weft_fail(
             error, WEFT_USAGE,
@@ -191,7 +211,8 @@ static weft_status find(const app_search *search, app_search_result *result, wef
     if (options->progress) fputs("\r\033[K", stderr);
     if (found->n == 0) return nothing_fits(found, options, error);
     if (n > 0) WEFT_TRY(app_search_measure(search, n, result, error));
-    if (found->n > 1)
+    if (found->n > 1 && /* of measured ones the second may be predicted to be the quicker one */
+        found->best[0].prediction.seconds < found->best[1].prediction.seconds)
         WEFT_TRY(weft_search_turns(search->build, search->context, options, &found->best[0].choice,
                                    &found->best[1].choice, result->turns, &result->n_turns, error));
     return tell(search, result, error);
@@ -216,6 +237,8 @@ weft_status app_search_run(const app_search *search, weft_error *error)
                                    .layout = settings_text(s, "layout"),
                                    .zero = (int)settings_count(s, "zero")};
     WEFT_TRY(read_bytes(settings_text(s, "memory"), &options.memory, error));
+    if (settings_count(s, "measure") > 0)
+        WEFT_TRY(app_search_measure_check(search, options.ranks, error));
     WEFT_TRY(weft_machine_model_read(settings_text(s, "machine"), &machine, error));
     options.machine = machine;
     if (strpbrk(settings_text(s, "machine"), "./")) app_note_machine(machine, false, stderr);

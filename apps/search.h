@@ -74,7 +74,9 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
 void app_search_command(const app_search *search, const weft_choice *choice, char *text,
                         size_t room);
 
-/* search_measure.c: the best `n` run here, some steps each, and put in the order of their fastest steps. Inputs are zeros. Local. */
+/* search_measure.c: whether so many ranks can run here: asked before the search, which may be long. Local. */
+weft_status app_search_measure_check(const app_search *search, int ranks, weft_error *error);
+/* The best `n` run here, some steps each, and put in the order of their fastest steps. Inputs are zeros. Local. */
 weft_status app_search_measure(const app_search *search, int n, app_search_result *result,
                                weft_error *error);
 

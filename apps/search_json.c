@@ -22,20 +22,32 @@ static json_t *phases_of(const weft_prediction *p)
     return all;
 }
 
+/* What is no UTF-8, as the name of a file may be, becomes "?". */
+static json_t *text_json(const char *text)
+{
+    char whole[4096];
+    json_t *value = json_string(text);
+    if (value) return value;
+    snprintf(whole, sizeof whole, "%s", text);
+    for (char *at = whole; *at; at++)
+        if ((unsigned char)*at >= 0x80) *at = '?';
+    return json_string(whole);
+}
+
 static json_t *choice_json(const app_search *search, const weft_found_choice *c, double measured)
 {
     const weft_prediction *p = &c->prediction;
     char command[4096];
     app_search_command(search, &c->choice, command, sizeof command);
     return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:s}", "mesh", c->choice.mesh,
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "mesh", c->choice.mesh,
         "layout", c->choice.layout, "zero", c->choice.zero, "options", knobs_of(&c->choice),
         "seconds", app_json_number(p->seconds), "measured_seconds",
         measured > 0 ? app_json_number(measured) : json_null(), "bytes", (json_int_t)c->bytes,
         "floor_seconds", app_json_number(c->floor_seconds), "work_seconds",
         app_json_number(p->work_seconds), "exchange_seconds", app_json_number(p->exchange_seconds),
         "exposed_seconds", app_json_number(p->exposed_seconds), "phases", phases_of(p), "command",
-        command);
+        text_json(command));
 }
 
 static json_t *best_of(const app_search *search, const app_search_result *result)
@@ -65,7 +77,7 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
     const weft_found *found = &result->found;
     const weft_left_out *out = &found->left_out;
     json_t *all = json_pack(
-        "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:s}, s:b, s:b, s:o, s:o, "
+        "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:o}, s:b, s:b, s:o, s:o, "
         "s:o, s:o, "
         "s:o, s:o, s:o}",
         "ranks", options->ranks, "machine", weft_machine_model_name(options->machine), "memory",
@@ -73,11 +85,12 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
         (json_int_t)found->n_choices, "planned", (json_int_t)found->n_planned, "estimated",
         (json_int_t)found->n_estimated, "misfits", (json_int_t)found->n_misfits, "left_out",
         "memory", (json_int_t)out->memory, "floors", (json_int_t)out->floors, "unlooked",
-        (json_int_t)out->unlooked, "refused", (json_int_t)out->illegal, "sentence", out->sentence,
-        "is_exact", (int)found->is_exact, "out_of_time", (int)found->out_of_time, "least_seconds",
-        app_json_number(found->least_seconds), "guess_seconds",
-        app_json_number(found->guess_seconds), "guess_error", app_json_number(found->guess_error),
-        "seconds", app_json_number(found->seconds), "best", best_of(search, result), "beyond",
+        (json_int_t)out->unlooked, "refused", (json_int_t)out->illegal, "sentence",
+        text_json(out->sentence), "is_exact", (int)found->is_exact, "out_of_time",
+        (int)found->out_of_time, "least_seconds", app_json_number(found->least_seconds),
+        "guess_seconds", app_json_number(found->guess_seconds), "guess_error",
+        app_json_number(found->guess_error), "seconds", app_json_number(found->seconds), "best",
+        best_of(search, result), "beyond",
         found->beyond.bytes > 0 ? choice_json(search, &found->beyond, 0) : json_null(), "turns",
         turns_of(result));
     const bool is_written =

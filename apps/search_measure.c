@@ -8,7 +8,7 @@
 
 enum { STEPS = 12 /* after one that is not counted */, MOST_RANKS = 256 };
 
-static weft_status check(const app_search *search, int ranks, weft_error *error)
+weft_status app_search_measure_check(const app_search *search, int ranks, weft_error *error)
 {
     if (search->world->n_processes > 1)
         return weft_fail(
@@ -101,7 +101,6 @@ static void sort(app_search_result *result, int n)
 weft_status app_search_measure(const app_search *search, int n, app_search_result *result,
                                weft_error *error)
 {
-    WEFT_TRY(check(search, result->options->ranks, error));
     if (n > result->found.n) n = result->found.n;
     for (int i = 0; i < n; i++)
         WEFT_TRY(measure(search, result->options, &result->found.best[i].choice,

@@ -26,6 +26,9 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
     if (status == WEFT_OK) status = gpt_setup_graph(&setup, error);
     if (status == WEFT_OK) {
         built->options = gpt_setup_options(&setup, search->settings);
+        /* Those are of the plan that was asked for, and not of others beside it. */
+        built->options.dump = NULL;
+        built->options.explain = false;
         const char *link = settings_text(search->settings, "link");
         if (*link && strcmp(link, "measured") != 0) built->options.link = link;
         built->n_values = gpt_setup_values(&setup, built->values);

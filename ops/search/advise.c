@@ -84,6 +84,17 @@ static weft_status plan_whole(advising *a, const weft_choice *choice, weft_advis
     return WEFT_OK;
 }
 
+/* The same of a neighbour; false: it cannot be planned as a whole, and is left out. All else ends the advice. */
+static weft_status try_whole(advising *a, const weft_choice *choice, weft_advised *planned,
+                             bool *is_there, weft_error *error)
+{
+    weft_error own = WEFT_NO_ERROR;
+    const weft_status status = plan_whole(a, choice, planned, &own);
+    *is_there = status == WEFT_OK;
+    if (status == WEFT_OK || status == WEFT_USAGE) return WEFT_OK;
+    return weft_fail(error, status, "%s", own.message);
+}
+
 static bool is_over(const advising *a)
 {
     const double seconds = a->s.options->seconds;
@@ -140,8 +151,11 @@ static weft_status find_quicker(advising *a, int n, const weft_search_price *jud
         if (!fits(a, planned.bytes)) continue;
         if (planned.seconds >= judged_now->prediction.seconds) return WEFT_OK;
         tried++;
-        if (judged_now->is_estimate) WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
-        if (fits(a, planned.bytes) && planned.seconds < advice->seconds) keep(advice, &planned);
+        bool is_there = true;
+        if (judged_now->is_estimate)
+            WEFT_TRY(try_whole(a, &a->judged[i].choice, &planned, &is_there, error));
+        if (is_there && fits(a, planned.bytes) && planned.seconds < advice->seconds)
+            keep(advice, &planned);
     }
     return WEFT_OK;
 }
@@ -163,7 +177,9 @@ static weft_status go_smaller(advising *a, int n, bool *is_smaller, weft_error *
     qsort(a->judged, (size_t)n, sizeof *a->judged, smallest_first);
     for (int i = 0; i < n && i < MOST_WHOLE && !*is_smaller; i++) {
         weft_advised planned;
-        WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
+        bool is_there;
+        WEFT_TRY(try_whole(a, &a->judged[i].choice, &planned, &is_there, error));
+        if (!is_there) continue;
         *is_smaller =
             planned.bytes < (advice->smallest.bytes > 0 ? advice->smallest.bytes : advice->bytes);
         if (*is_smaller) advice->smallest = planned;
@@ -176,9 +192,10 @@ static weft_status find_fitting(advising *a, int n, weft_error *error)
 {
     for (int i = 0; i < n; i++) {
         weft_advised planned;
+        bool is_there;
         if (!fits(a, a->judged[i].bytes)) continue;
-        WEFT_TRY(plan_whole(a, &a->judged[i].choice, &planned, error));
-        if (!fits(a, planned.bytes)) continue;
+        WEFT_TRY(try_whole(a, &a->judged[i].choice, &planned, &is_there, error));
+        if (!is_there || !fits(a, planned.bytes)) continue;
         keep(a->advice, &planned);
         return WEFT_OK;
     }

@@ -37,7 +37,7 @@ static void name_axis(const searching *s, const weft_search_outline *outline, in
         snprintf(text, WEFT_MAX_NAME + 1, "%.55s%d", name, same);
 }
 
-void weft_search_choice_of(const searching *s, const weft_search_outline *outline,
+bool weft_search_choice_of(const searching *s, const weft_search_outline *outline,
                            const weft_search_setting *setting, weft_choice *choice)
 {
     size_t mesh = 0, layout = 0;
@@ -45,7 +45,7 @@ void weft_search_choice_of(const searching *s, const weft_search_outline *outlin
         .zero = setting->zero, .n_knobs = s->options->n_knobs, .knobs = s->options->knobs};
     for (int k = 0; k < choice->n_knobs; k++)
         choice->values[k] = s->options->knobs[k].values[setting->knob[k]];
-    for (int a = 0; a < outline->n; a++) {
+    for (int a = 0; a < outline->n && mesh < sizeof choice->mesh; a++) {
         const weft_search_role *role = &s->roles.list[outline->axes[a].role];
         char axis[WEFT_MAX_NAME + 1];
         name_axis(s, outline, a, axis);
@@ -56,12 +56,14 @@ void weft_search_choice_of(const searching *s, const weft_search_outline *outlin
                 (size_t)snprintf(choice->layout + layout, sizeof choice->layout - layout, "%s%s:%s",
                                  layout > 0 ? "," : "", s->dims.names[role->dims[d]], axis);
     }
+    return mesh < sizeof choice->mesh && layout < sizeof choice->layout;
 }
 
 int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice)
 {
     const char *knob = options->layers_knob;
     const int64_t unit = knob ? weft_choice_value(choice, knob, 1) : 1;
-    const int64_t few = 2 * (unit > 0 ? unit : 1), more = few + few / 2;
-    return options->layers >= 2 * more ? few : 0;
+    const int64_t each = unit > 0 ? unit : 1, few = 2 * each, more = few + few / 2;
+    /* A value that does not divide them is refused as a whole: few layers that it divides would hide that. */
+    return options->layers % each == 0 && options->layers >= 2 * more ? few : 0;
 }

@@ -153,9 +153,17 @@ static void do_piece(void *context, int piece)
     const work *w = context;
     looked *l = w->list ? w->list[piece] : &w->first[piece];
     weft_choice choice;
-    weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate), setting_of(w->h, l->candidate),
-                          &choice);
-    weft_search_price_choice(w->h->s, &choice, w->is_whole, &l->price);
+    if (weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate),
+                              setting_of(w->h, l->candidate), &choice)) {
+        weft_search_price_choice(w->h->s, &choice, w->is_whole, &l->price);
+        return;
+    }
+    l->price = (weft_search_price){.error = WEFT_NO_ERROR};
+    l->price.status =
+        weft_fail(&l->price.error, WEFT_USAGE,
+                  "mesh %.60s...: a choice has room for %zu letters of mesh and %zu of "
+                  "layout; give axes and dims shorter names",
+                  choice.mesh, sizeof choice.mesh - 1, sizeof choice.layout - 1);
 }
 
 /* Refused by the builder or the compiler for what it asks: it is no choice. All else ends the search. */
@@ -172,8 +180,8 @@ static weft_status judge(hunt *h, looked *l)
     }
     if (price->status != WEFT_USAGE)
         return weft_fail(h->s->error, price->status, "%s", price->error.message);
-    h->found->left_out.illegal++;
-    if (h->s->n_refused++ == 0)
+    h->s->n_refused++;
+    if (h->found->left_out.illegal++ == 0) /* it says more than why a setting is none */
         snprintf(h->s->refusal, sizeof h->s->refusal, "%s", price->error.message);
     return WEFT_OK;
 }
@@ -275,8 +283,8 @@ static weft_status hunt_all(hunt *h)
 static void tell(const hunt *h, const looked *l, weft_found_choice *to)
 {
     const weft_search_candidate *c = &h->list.all[l->candidate];
-    weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
-                          &to->choice);
+    (void)weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
+                                &to->choice);
     to->floor_seconds = c->floor;
     to->floor_bytes = (int64_t)weft_search_floor_bytes(h->s, outline_of(h, l->candidate),
                                                        setting_of(h, l->candidate));
@@ -315,6 +323,7 @@ static void find_least(hunt *h)
             found->left_out.unlooked++;
         least = fmin(least, floor);
     }
+    if (h->s->has_more_outlines) least = 0; /* nothing is known of them */
     found->least_seconds = fmin(least, h->best);
     found->is_exact = found->n > 0 && least >= h->best;
 }

@@ -332,7 +332,7 @@ static void compare(searching *s)
 static void begin_one(searching *s, alone *a, const weft_search_setting *setting)
 {
     static const weft_search_outline nowhere;
-    weft_search_choice_of(s, &nowhere, setting, &a->choice);
+    (void)weft_search_choice_of(s, &nowhere, setting, &a->choice);
     a->layers[0] = weft_search_few_layers(s->options, &a->choice);
     a->layers[1] = a->layers[0] + a->layers[0] / 2;
 }

@@ -12,13 +12,13 @@
 
 static const double LEAST_SHARE = 0.05; /* of the flops */
 static const double LEAST_GAIN = 0.2; /* of the bytes of forward values: what a second role adds */
-enum { MOST_CLIQUES = 64, MOST_CLEAN = 8, MOST_ROLES = 14 };
+enum { MOST_CLIQUES = 64, MOST_SETS = 1 << 18, MOST_CLEAN = 8, MOST_ROLES = 14 };
 
 /* ---- sets ----------------------------------------------------------------------------------------- */
 
 typedef struct cliques {
     const weft_search_dims *dims;
-    int n;
+    int n, n_looked;
     uint64_t sets[MOST_CLIQUES];
     uint64_t apart[WEFT_SEARCH_DIMS]; /* of each dim those that it never meets */
 } cliques;
@@ -34,9 +34,12 @@ static uint64_t worthy_dims(const weft_search_dims *dims)
     return worthy;
 }
 
-/* Bron and Kerbosch, without a pivot: there are a dozen dims. */
+/* Bron and Kerbosch, without a pivot: there are a dozen dims. Of many dims, as of layers that each have a name of their own, there
+ * are more sets than anybody can look at. */
 static void extend(cliques *c, uint64_t set, uint64_t may, uint64_t done)
 {
+    if (c->n == MOST_CLIQUES || c->n_looked == MOST_SETS) return;
+    c->n_looked++;
     if (may == 0 && done == 0 && c->n < MOST_CLIQUES) c->sets[c->n++] = set;
     while (may != 0) {
         const int d = __builtin_ctzll(may);

@@ -163,6 +163,7 @@ typedef struct searching {
     weft_search_dims dims;
     weft_search_roles roles;
     int n_profiles, n_settings, n_outlines;
+    bool has_more_outlines; /* than there was room for */
     weft_search_profile *profiles;
     weft_search_setting *settings;
     weft_search_outline *outlines;
@@ -182,8 +183,8 @@ weft_status weft_search_profiles_make(searching *s, const weft_search_setting *s
 /* The setting's profile has all dims of the outline's roles; stages of storage have an axis to shard over. */
 bool weft_search_go_together(const searching *s, const weft_search_outline *outline,
                              const weft_search_setting *setting);
-/* A outline and a setting, as texts and values. */
-void weft_search_choice_of(const searching *s, const weft_search_outline *outline,
+/* A outline and a setting, as texts and values. false: the texts are longer than a choice has room for. */
+bool weft_search_choice_of(const searching *s, const weft_search_outline *outline,
                            const weft_search_setting *setting, weft_choice *choice);
 /* How many layers an estimate is from: the smaller number; the other is half as many more. 0: all are planned. */
 int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice);

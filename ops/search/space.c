@@ -86,8 +86,9 @@ static bool is_alike(const weft_search_outline *a, const weft_search_outline *b)
 
 typedef struct finding {
     searching *s;
-    weft_search_outline given; /* what was asked for; n -1: nothing */
-    int first;                 /* of those with the same roles and sizes */
+    weft_search_outline given;         /* what was asked for; n -1: nothing */
+    int n_sizes, sizes[WEFT_MAX_AXES]; /* of the mesh's axes, but those of one rank */
+    int first;                         /* of those with the same roles and sizes */
     int room;
     weft_status status;
 } finding;
@@ -98,7 +99,7 @@ static bool is_varied_so(const finding *f, const weft_search_outline *p)
     const weft_search_outline *given = &f->given;
     if (given->n < 0) return true;
     for (int a = 0; a < p->n && !f->s->varies_mesh; a++)
-        if (p->n != given->n || p->axes[a].size != given->axes[a].size) return false;
+        if (p->n != f->n_sizes || p->axes[a].size != f->sizes[a]) return false;
     for (int a = 0; a < p->n && !f->s->varies_layout; a++) {
         bool is_there = false;
         for (int b = 0; b < given->n; b++)
@@ -125,6 +126,7 @@ static void keep(finding *f, weft_search_outline p)
         s->outlines = more;
         f->room = room;
     }
+    s->has_more_outlines |= s->n_outlines == MOST_OUTLINES;
     if (s->n_outlines < MOST_OUTLINES) s->outlines[s->n_outlines++] = p;
 }
 
@@ -276,6 +278,8 @@ static weft_status begin_outlines(finding *f)
     if (s->options->hints) snprintf(hints + used, sizeof hints - used, "%s", s->options->hints);
     if (status == WEFT_OK) status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
     if (status == WEFT_OK) place_given(s, mesh, layout, &f->given);
+    for (int a = 0; status == WEFT_OK && a < weft_mesh_n_axes(mesh); a++)
+        if (weft_mesh_axis_size(mesh, a) > 1) f->sizes[f->n_sizes++] = weft_mesh_axis_size(mesh, a);
     weft_layout_destroy(&layout);
     (void)weft_mesh_destroy(&mesh);
     return status;
@@ -292,6 +296,12 @@ static weft_status find_outlines(searching *s)
         s->outlines[s->n_outlines++] = f.given;
     if (s->varies_mesh || s->varies_layout) assign(&f, &p, 0, s->options->ranks);
     if (f.status != WEFT_OK || s->n_outlines > 0) return f.status;
+    if (!s->varies_mesh || !s->varies_layout)
+        return weft_fail(s->error, WEFT_USAGE,
+                         "mesh %s and layout \"%s\": with what is not varied an axis would split "
+                         "nothing; give each axis a rule, or vary mesh and layout",
+                         s->options->mesh ? s->options->mesh : "",
+                         s->options->layout ? s->options->layout : "");
     return weft_fail(
         s->error, WEFT_USAGE,
         "%d ranks: no mesh of at most %d axes gives each of them something to do: dims "

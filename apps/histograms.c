@@ -32,8 +32,8 @@ static weft_value one(weft_value like, double number)
 static weft_value scaled(weft_value x, weft_value low, weft_value high)
 {
     const weft_value range = weft_sub(high, low), zero = one(x, 0);
-    const weft_value by = weft_where(weft_greater(range, zero), weft_reciprocal(range), zero);
-    return weft_clamp(weft_mul(weft_sub(x, low), by), 0, 1);
+    const weft_value by = weft_where(weft_greater(range, zero), range, one(x, 1));
+    return weft_clamp(weft_div(weft_sub(x, low), by), 0, 1); /* 1 / 1e-40 is none of f32 */
 }
 
 /* Counts are integers, and limits are made of two numbers: they are the same under all layouts. */

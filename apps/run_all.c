@@ -72,7 +72,13 @@ static void report(app_run *run, const app_run_reads *reads, const done *d)
     if (!weft_mesh_is_root(weft_program_mesh(run->setup.program))) return;
     if (d->step % 100 == 0 || d->step == run->setup.last)
         printf("step %5lld   loss %.6f\n", (long long)d->step, d->numbers[0]);
-    if (run->metrics.file) write_line(run, d->step, line_of(run, reads, d));
+    json_t *line = line_of(run, reads, d);
+    if (run->metrics.file) {
+        write_line(run, d->step, line);
+        return;
+    }
+    app_board_line(&run->board, d->step, line); /* on another disk, maybe */
+    json_decref(line);
 }
 
 static weft_status check(const done *d, weft_error *error)

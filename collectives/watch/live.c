@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "judge_parts.h"
@@ -98,6 +99,33 @@ static int64_t memory_of(int pid)
     return got == 2 ? (int64_t)there * sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* When a process of this host began, ns since 1970, by the 22nd number of /proc/PID/stat; 0: not known. */
+static int64_t begun_of(int pid, int64_t now)
+{
+    char path[64], text[1024];
+    unsigned long long ticks = 0;
+    struct timespec up;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *at = strrchr(text, ')');           /* its name may have blanks */
+    for (int field = 2; at && field < 22; field++) /* each begins behind a blank */
+        at = strchr(at + 1, ' ');
+    if (!at || sscanf(at, "%llu", &ticks) != 1 || clock_gettime(CLOCK_BOOTTIME, &up) != 0) return 0;
+    const double since = (double)up.tv_sec - (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return now - (int64_t)(1e9 * since);
+}
+
+/* Not one that has got the number of a rank that died. A clock that was set does not count where the rank gives signs of life. */
+static bool is_there(const weft_rank_view *view, const weft_recorder_head *head, int64_t now)
+{
+    if (view->pid <= 0 || (kill(view->pid, 0) != 0 && errno != EPERM)) return false;
+    if (1e-9 * (double)(now - weft_sync_load(&head->alive)) < SILENT_S) return true;
+    return begun_of(view->pid, now) < head->opened + 2 * INT64_C(1000000000);
+}
+
 /* A wait that is under way counts up to now. */
 static double waited(const weft_recorder *recorder, int64_t now)
 {
@@ -126,8 +154,7 @@ static void fill(weft_live *live, int i, int64_t now)
         .pid = view->pid,
         .host = view->host,
         .is_here = is_here,
-        .is_running = is_here ? view->pid > 0 && (kill(view->pid, 0) == 0 || errno == EPERM)
-                              : 1e-9 * (double)now - alive < SILENT_S,
+        .is_running = is_here ? is_there(view, head, now) : 1e-9 * (double)now - alive < SILENT_S,
         .has_left = view->presence == WEFT_LEFT,
         .run = view->run,
         .saved = view->saved,

@@ -217,6 +217,13 @@ static inline void weft_recorder_run(weft_recorder *recorder, int64_t run)
     weft_sync_store_relaxed(&recorder->head.thread, weft_this_thread());
     weft_sync_store_relaxed(&recorder->head.is_running, run > 0);
 }
+/* A run begins of a program that takes its variables from another, as a look at held-out data: runs are counted of that other. */
+static inline void weft_recorder_run_beside(weft_recorder *recorder)
+{
+    if (recorder == NULL) return;
+    weft_sync_store_relaxed(&recorder->head.thread, weft_this_thread());
+    weft_sync_store_relaxed(&recorder->head.is_running, 1);
+}
 
 /* weft_watch_saving - a checkpoint is being written (true), and is complete or given up (false), by a thread that
  * needs no other rank: a job that hangs is not ended before. Any thread. */

@@ -75,7 +75,10 @@ static void run_rank(void *argument, int number)
     rank->measured = (weft_usage){0};
     for (int i = 0; i < rank->program->plan->n_traffic; i++)
         rank->traffic[i].count = rank->traffic[i].bytes = 0;
-    weft_recorder_run(rank->recorder, rank->program->runs + 1);
+    if (rank->program->share)
+        weft_recorder_run_beside(rank->recorder);
+    else
+        weft_recorder_run(rank->recorder, rank->program->runs + 1);
     if (rank->tracer) weft_trace_run_begin(rank);
     bool is_done = run_all(rank);
     if (is_done && weft_finish_exchanges(rank, rank->last_ends, &rank->error) != WEFT_OK)

@@ -63,7 +63,9 @@ void frame_look(frame *f)
     f->times[at] = weft_live_look(f->live);
     for (int i = 0; i < f->n; i++) {
         const weft_live_rank *r = weft_live_rank_at(f->live, i);
-        f->grown[at * f->n + i] = (grown){r->run, r->waited, r->input, r->begun};
+        /* a rank that has not run yet has begun nothing, and not in 1970 */
+        f->grown[at * f->n + i] =
+            (grown){r->run, r->waited, r->input, r->begun > 0 ? r->begun : NAN};
     }
 }
 
@@ -342,13 +344,14 @@ static json_t *rank_json(const row *r)
 
 json_t *frame_json(frame *f)
 {
-    json_t *ranks = json_array(), *metrics = last_metrics(f->run);
+    json_t *ranks = json_array(), *metrics = last_metrics(f->run), *run = json_string(f->run);
     const int n = make_rows(f, f->n);
     const job j = job_of(f);
     for (int i = 0; i < n; i++)
         json_array_append_new(ranks, rank_json(&f->rows[i]));
     const double rate = j.items > 0 ? (double)j.items / j.step_seconds : NAN;
-    return json_pack("{s:s, s:f, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}", "run", f->run, "time",
+    if (!run) run = json_string("?"); /* a name that is not UTF-8 */
+    return json_pack("{s:o, s:f, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}", "run", run, "time",
                      f->times[(f->n_looks - 1) % KEPT], "step", (json_int_t)j.run, "last",
                      (json_int_t)j.last, "saved", (json_int_t)j.saved, "step_seconds",
                      app_json_number(j.step_seconds), "items_per_s", app_json_number(rate), "unit",

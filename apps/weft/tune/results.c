@@ -49,7 +49,7 @@ static void print_best(const search *s, int best)
     for (int i = 0; i < s->launch.n; i++)
         printf(" %s", s->launch.command[i]);
     for (int a = 0; a < s->launch.space->n; a++)
-        printf(" --%s %s", s->launch.space->axes[a].name, s->trials[best].values[a]);
+        printf(" --%s=%s", s->launch.space->axes[a].name, s->trials[best].values[a]);
     putchar('\n');
 }
 

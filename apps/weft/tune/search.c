@@ -7,6 +7,7 @@
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "../../app.h"
 #include "../../json.h"
 #include "../../run.h"
+#include "../../whole_file.h"
 
 enum { MAX_PATH = 4200, MOST_AT_ONCE = 256, LOOK_MS = 20 };
 
@@ -70,7 +72,8 @@ static weft_status open_results(search *s, weft_error *error)
         take_line(s, line);
     if (file) fclose(file);
     s->results = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    const bool is_cut = line[strlen(line) - 1] != '\n';
+    const size_t n = strlen(line); /* 0: a host that broke down has left zeros */
+    const bool is_cut = n == 0 || line[n - 1] != '\n';
     if (s->results >= 0 && (!is_cut || write(s->results, "\n", 1) == 1)) return WEFT_OK;
     return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
 }
@@ -94,7 +97,7 @@ static weft_status keep(search *s, int t, int rung, const outcome *o, weft_error
 
 static weft_status check_about(const search *s, const char *about, weft_error *error)
 {
-    char path[MAX_PATH], there[8192];
+    char path[MAX_PATH], there[SEARCH_ABOUT];
     path_of(s, "search.txt", path);
     FILE *file = fopen(path, "re");
     if (file) {
@@ -106,10 +109,10 @@ static weft_status check_about(const search *s, const char *about, weft_error *e
             "%.200s has another search: %.300s; go on with that, or name another --run",
             s->launch.folder, there);
     }
-    file = fopen(path, "we");
-    const bool is_written = file && fputs(about, file) >= 0;
-    if (file && fclose(file) == 0 && is_written) return WEFT_OK;
-    return weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
+    app_whole_file whole;
+    WEFT_TRY(app_whole_open(&whole, path, error));
+    fputs(about, whole.stream);
+    return app_whole_close(&whole, true, error);
 }
 
 weft_status search_open(search *s, const char *about, weft_error *error)
@@ -222,7 +225,7 @@ static int count_busy(const rung *r)
     return n;
 }
 
-/* They save, and go on when the search does. */
+/* They save, and go on when the search does. Each signal is told on: one that does not heed the first may heed the second. */
 static void stop_all(rung *r)
 {
     for (int i = 0; i < r->n_parts; i++)
@@ -233,7 +236,8 @@ static void check_end(rung *r)
 {
     search *s = r->search;
     const bool is_late = s->max_seconds > 0 && app_seconds() - r->begun > s->max_seconds;
-    if (s->is_stopped || (!is_ended && !is_late)) return;
+    if (!is_ended && (s->is_stopped || !is_late)) return;
+    is_ended = 0;
     s->is_stopped = true;
     stop_all(r);
 }
@@ -370,13 +374,15 @@ weft_status search_run(search *s, weft_error *error)
     return s->is_stopped ? WEFT_OK : say_failed(s, error);
 }
 
+/* By rungs, not steps: trials of one rung may have other numbers of steps, as where --vary has steps. */
 static int further(const void *a, const void *b)
 {
     const int x = *(const int *)a, y = *(const int *)b;
     const outcome *p = search_last(sorted, x), *q = search_last(sorted, y);
     if (!p || !q) return p ? -1 : q ? 1 : x - y;
+    const ptrdiff_t k = p - sorted->trials[x].outcomes, l = q - sorted->trials[y].outcomes;
     if (isnan(p->result) != isnan(q->result)) return isnan(p->result) ? 1 : -1;
-    if (p->steps != q->steps) return p->steps > q->steps ? -1 : 1;
+    if (k != l) return k > l ? -1 : 1;
     if (p->result != q->result && !isnan(p->result))
         return (p->result < q->result) == !sorted->is_highest ? -1 : 1;
     return x - y;

@@ -9,6 +9,8 @@
 #include "../../lock.h"
 #include "trial.h"
 
+enum { SEARCH_ABOUT = 16384 }; /* of the sentence that says which search it is, with its end */
+
 typedef struct search {
     /* the caller's */
     launch launch;

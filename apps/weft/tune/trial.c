@@ -54,10 +54,8 @@ static char **words_of(const launch *l, const trial *t, int64_t until, int n_cor
         all.words[all.n] = l->command[all.n];
         all.n++;
     }
-    for (int a = 0; a < l->space->n; a++) {
-        add_word(&all, "--%s", l->space->axes[a].name);
-        add_word(&all, "%s", t->values[a]);
-    }
+    for (int a = 0; a < l->space->n; a++) /* one word: a flag takes no other */
+        add_word(&all, "--%s=%s", l->space->axes[a].name, t->values[a]);
     trial_folder(l->folder, t->number, path, sizeof path);
     add_word(&all, "--run");
     add_word(&all, "%s", path);
@@ -89,6 +87,7 @@ static void take_cores(int first, int n)
 static _Noreturn void become(const launch *l, char **words, int log, pid_t parent, int first,
                              int n_cores)
 {
+    signal(SIGTERM, SIG_DFL); /* the search's handler would swallow it before exec */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(127);
     setpgid(0, 0); /* a Ctrl-C is the search's, which tells its trials */

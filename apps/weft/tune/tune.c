@@ -130,17 +130,23 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
 }
 
 /* What makes it another search. */
-static void tell_about(const settings *s, const search *all, char *text, size_t room)
+static weft_status tell_about(const settings *s, const search *all, char *text, size_t room,
+                              weft_error *error)
 {
     static const char *const names[] = {"vary",    "search", "trials", "points",
                                         "halving", "by",     "seed"};
-    int used = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        used += snprintf(text + used, room - (size_t)used, "--%s %.500s ", names[i],
-                         settings_text(s, names[i]));
-    used += snprintf(text + used, room - (size_t)used, "--");
-    for (int i = 0; i < all->launch.n && (size_t)used + 1 < room; i++)
-        used += snprintf(text + used, room - (size_t)used, " %.300s", all->launch.command[i]);
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "--%s %s ", names[i],
+                                 settings_text(s, names[i]));
+    if (used < room) used += (size_t)snprintf(text + used, room - used, "--");
+    for (int i = 0; i < all->launch.n && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, " %s", all->launch.command[i]);
+    if (used < room) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "the command is longer than %zu letters; put options of the program into a "
+                     "file, and name it with --config FILE",
+                     room - 1);
 }
 
 /* ---- the command line -------------------------------------------------------------------------- */
@@ -159,8 +165,8 @@ static weft_status tell(const settings *s, const search *all, weft_error *error)
 
 static weft_status run(const settings *s, search *all, weft_error *error)
 {
-    char about[8000];
-    tell_about(s, all, about, sizeof about);
+    char about[SEARCH_ABOUT];
+    WEFT_TRY(tell_about(s, all, about, sizeof about, error));
     WEFT_TRY(search_open(all, about, error));
     WEFT_TRY(search_run(all, error));
     return tell(s, all, error);

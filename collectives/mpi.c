@@ -86,11 +86,12 @@ static weft_status make(weft_mpi_group *g, int lowest, int self, weft_error *err
 
 static weft_mpi_group *blank(const int *ranks, int n_ranks)
 {
-    static int64_t n_made;
+    static int64_t n_made; /* on all processes alike: who has no memory counts too */
+    n_made++;
     weft_mpi_group *g = malloc(sizeof *g + (size_t)n_ranks * sizeof *g->offsets);
     if (g == NULL) return NULL;
     *g = (weft_mpi_group){
-        .comm = MPI_COMM_NULL, .block = MPI_DATATYPE_NULL, .number = ++n_made, .n_ranks = n_ranks};
+        .comm = MPI_COMM_NULL, .block = MPI_DATATYPE_NULL, .number = n_made, .n_ranks = n_ranks};
     for (int i = 0; i < n_ranks; i++)
         g->offsets[i] = ranks[i] - ranks[0];
     return g;

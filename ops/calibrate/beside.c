@@ -210,7 +210,8 @@ weft_status weft_calibrate_crowded(weft_mesh *mesh, weft_comms *comms, uint32_t 
     f.before = compute;
     if (has_room && status == WEFT_OK) status = weft_flown_time(&f, CROWDED_ROUNDS, &both, error);
     if (has_room && status == WEFT_OK)
-        model->levels[level].crowded_seconds = fmin(fmax(both - share * WORK_S - usual, 0), 1);
+        model->levels[level].crowded_seconds =
+            fmin(fmax(both - fmax(share, 1) * WORK_S - usual, 0), 1);
     weft_flown_close(&f);
     return status;
 }

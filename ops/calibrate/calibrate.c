@@ -371,8 +371,8 @@ static weft_status run_processes(calibrating *c, const weft_world *world, int la
     weft_mesh *all = NULL;
     snprintf(text, sizeof text, "rank:%d", world->n_processes);
     (void)!open_host(c, 1, lanes);
-    WEFT_TRY(weft_world_agree(c->error));
-    weft_status status = weft_mesh_create(world, text, &all, c->error);
+    weft_status status = weft_world_agree(c->error);
+    if (status == WEFT_OK) status = weft_mesh_create(world, text, &all, c->error);
     if (status == WEFT_OK) status = weft_calibrate_runs(c, all);
     (void)!weft_mesh_destroy(&all);
     (void)!weft_mesh_destroy(&c->host);

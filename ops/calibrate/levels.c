@@ -3,17 +3,26 @@
 
 #include "weft/collectives.h"
 
-/* What a group does at its level; then work beside it. */
-static weft_status exchange_on(calibrating *c, weft_mesh *mesh, weft_comms *comms, uint32_t axes,
-                               int level, bool beside)
+/* How many ranks are to each core of this process; hosts, and bindings, may differ. */
+static double ranks_of_core(const weft_mesh *mesh, const weft_world *world)
 {
-    bool is_late = false;
+    const double cores = world->cores > 0
+                             ? world->cores
+                             : (double)weft_machine_info()->n_cores / world->n_host_processes;
+    return weft_mesh_n_local(mesh) / cores;
+}
+
+/* What a group does at its level; then work beside it. */
+static weft_status exchange_on(calibrating *c, const weft_world *world, weft_mesh *mesh,
+                               weft_comms *comms, uint32_t axes, int level, bool beside)
+{
+    bool is_late = false, is_crowded = false;
+    const double share = ranks_of_core(mesh, world);
     WEFT_TRY(weft_world_any(weft_calibrating_part(c) >= 1, &is_late, c->error));
     WEFT_TRY(weft_calibrate_exchanges(mesh, comms, axes, level, is_late, c->model, c->error));
     WEFT_TRY(weft_world_any(weft_calibrating_part(c) >= 1, &is_late, c->error));
-    const double share =
-        (double)weft_mesh_n_local(mesh) * weft_world_n_near() / weft_machine_info()->n_cores;
-    if (share > 1)
+    WEFT_TRY(weft_world_any(share > 1.01, &is_crowded, c->error)); /* collective: all or none */
+    if (is_crowded)
         WEFT_TRY(weft_calibrate_crowded(mesh, comms, axes, level, share, c->model, c->error));
     if (!beside) return WEFT_OK;
     weft_calibrating_tell(c, "work beside exchanges");
@@ -32,7 +41,7 @@ static weft_status exchange_over(calibrating *c, const weft_world *world, const 
     if (status == WEFT_OK) status = weft_comms_create(mesh, &comms, c->error);
     for (int i = 0; i < 2 && status == WEFT_OK; i++)
         status = weft_comms_prepare(comms, everybody[i], c->error);
-    if (status == WEFT_OK) status = exchange_on(c, mesh, comms, axes, level, beside);
+    if (status == WEFT_OK) status = exchange_on(c, world, mesh, comms, axes, level, beside);
     weft_comms_destroy(&comms);
     (void)!weft_mesh_destroy(&mesh);
     return status;

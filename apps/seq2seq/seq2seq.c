@@ -24,7 +24,7 @@ static const option options[] = {
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights, dropout and words"},
     APP_PLACE_OPTIONS("batch source target vocab embed hidden heads kv"),
     {"model", OPTION_CHOICE, "transformer", "NAME", "Model",
-     "what reads and writes: LSTMs with attention between them, or transformer blocks",
+     "LSTMs with attention between them, or transformer blocks",
      "lstm transformer"},
     {"layers", OPTION_COUNT, "1", "N", "Model", "that read, and as many that write, at most 1000",
      NULL, 1, 1000},

@@ -24,8 +24,7 @@ static const option options[] = {
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights, dropout and words"},
     APP_PLACE_OPTIONS("batch source target vocab embed hidden heads kv"),
     {"model", OPTION_CHOICE, "transformer", "NAME", "Model",
-     "LSTMs with attention between them, or transformer blocks",
-     "lstm transformer"},
+     "LSTMs with attention between them, or transformer blocks", "lstm transformer"},
     {"layers", OPTION_COUNT, "1", "N", "Model", "that read, and as many that write, at most 1000",
      NULL, 1, 1000},
     {"width", OPTION_COUNT, "64", "N", "Model", "of embeddings and states", NULL, 1},
@@ -50,7 +49,7 @@ static const option_table table = {
     sizeof options / sizeof *options,
     "learn to write words backwards or in order by an encoder and a decoder",
     "letters mesh layout zero model layers width steps batch optimizer rate run "
-    "save-every beam",
+    "save-every beam config",
     "search"};
 
 /* Words to learn from, and others. */

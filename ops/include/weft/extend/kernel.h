@@ -85,7 +85,7 @@ typedef struct weft_kernel {
                            weft_error *error);
     /* The work, put on call->stream. Allocates nothing; sums run in an order that the shapes alone decide. Without prepare, as with
      * prepares_alike, steps that differ in addresses alone share one call: its addresses, and scratch, are another step's as soon as
-     * launch returns. What goes on later on the stream has copies of them. */
+     * launch returns. Work that runs on the stream later needs copies of them. */
     weft_launch launch;
     /* Gives back what prepare took beside the arena's memory; once for each prepare that succeeded. NULL: nothing. */
     void (*release)(void *prepared);

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "type_hash.h"
+
 enum {
     BUCKETS = 1 << 10,
     /* Of an operand its states, where it goes when finished, and what else it is; of a result that and its shares; the site */
@@ -34,55 +36,16 @@ struct weft_sites {
     known_choice *choices[BUCKETS];
 };
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (; bytes >= sizeof(uint64_t); at += sizeof(uint64_t), bytes -= sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, at, sizeof word);
-        hash = mix(hash, word);
-    }
-    for (; bytes > 0; at++, bytes--)
-        hash = mix(hash, *at);
-    return hash;
-}
-
 /* ---- sites --------------------------------------------------------------------------------------- */
-
-static uint64_t hash_type(uint64_t hash, const weft_type *type)
-{
-    hash = mix(hash, (uint64_t)type->dtype << 8 | (uint64_t)type->shape.n_dims);
-    for (int d = 0; d < type->shape.n_dims; d++)
-        hash =
-            mix(mix(hash, (uintptr_t)type->shape.dims[d].name), (uint64_t)type->shape.dims[d].size);
-    return hash;
-}
-
-/* Names are the graph's, each of which is there once: where one is twice, its sites are other ones. */
-static bool same_type(const weft_type *a, const weft_type *b)
-{
-    if (a->dtype != b->dtype || a->shape.n_dims != b->shape.n_dims) return false;
-    for (int d = 0; d < a->shape.n_dims; d++)
-        if (a->shape.dims[d].name != b->shape.dims[d].name ||
-            a->shape.dims[d].size != b->shape.dims[d].size)
-            return false;
-    return true;
-}
 
 static uint64_t hash_node(const weft_graph *graph, const weft_node *node)
 {
-    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->n_in << 8 | node->n_out);
-    hash = hash_bytes(hash, node->attributes, node->attribute_bytes);
+    uint64_t hash = weft_mix((uintptr_t)node->op, (uint64_t)node->n_in << 8 | node->n_out);
+    hash = weft_mix_bytes(hash, node->attributes, node->attribute_bytes);
     for (int i = 0; i < node->n_in; i++)
-        hash = hash_type(hash, &graph->tensors[node->in[i]].type);
+        hash = weft_mix_type(hash, &graph->tensors[node->in[i]].type);
     for (uint32_t o = 0; o < node->n_out; o++)
-        hash = hash_type(hash, &graph->tensors[node->out + o].type);
+        hash = weft_mix_type(hash, &graph->tensors[node->out + o].type);
     return hash;
 }
 
@@ -93,10 +56,10 @@ static bool same_site(const weft_graph *graph, const weft_node *a, const weft_no
         (a->attribute_bytes > 0 && memcmp(a->attributes, b->attributes, a->attribute_bytes) != 0))
         return false;
     for (int i = 0; i < a->n_in; i++)
-        if (!same_type(&graph->tensors[a->in[i]].type, &graph->tensors[b->in[i]].type))
+        if (!weft_same_type(&graph->tensors[a->in[i]].type, &graph->tensors[b->in[i]].type))
             return false;
     for (uint32_t o = 0; o < a->n_out; o++)
-        if (!same_type(&graph->tensors[a->out + o].type, &graph->tensors[b->out + o].type))
+        if (!weft_same_type(&graph->tensors[a->out + o].type, &graph->tensors[b->out + o].type))
             return false;
     return true;
 }
@@ -168,7 +131,7 @@ static uint64_t hash_words(const uint64_t *key, size_t n)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < n; i++)
-        hash = mix(hash, key[i]);
+        hash = weft_mix(hash, key[i]);
     return hash;
 }
 

@@ -4,24 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
-
-/* Of whole words and what is left. */
-static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (uint64_t word; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
-        memcpy(&word, at, sizeof word);
-        hash = mix(hash, word);
-    }
-    for (; bytes > 0; bytes--)
-        hash = mix(hash, *at++);
-    return hash;
-}
+#include "type_hash.h"
 
 /* ---- the first of each kind ---------------------------------------------------------------------- */
 
@@ -68,38 +51,19 @@ static uint32_t *keep(const kinds *k, weft_arena *arena)
 
 /* ---- tensors ------------------------------------------------------------------------------------- */
 
-static uint64_t hash_type(uint64_t hash, const weft_type *type)
-{
-    hash = mix(hash, (uint64_t)type->dtype << 8 | (uint64_t)type->shape.n_dims);
-    for (int d = 0; d < type->shape.n_dims; d++)
-        hash = mix(hash, (uintptr_t)type->shape.dims[d].name ^ (uint64_t)type->shape.dims[d].size);
-    return hash;
-}
-
-/* Names are the graph's, each of which is there once. */
-static bool same_type(const weft_type *a, const weft_type *b)
-{
-    if (a->dtype != b->dtype || a->shape.n_dims != b->shape.n_dims) return false;
-    for (int d = 0; d < a->shape.n_dims; d++)
-        if (a->shape.dims[d].name != b->shape.dims[d].name ||
-            a->shape.dims[d].size != b->shape.dims[d].size)
-            return false;
-    return true;
-}
-
 static uint64_t hash_placed(const weft_placed *p)
 {
-    uint64_t hash = hash_type(p->spec.partial, &p->type);
+    uint64_t hash = weft_mix_type(p->spec.partial, &p->type);
     for (int d = 0; d < p->type.shape.n_dims; d++)
         for (int i = 0; i < p->spec.n_split[d]; i++)
-            hash = mix(hash, (uint64_t)d << 8 | (uint64_t)p->spec.split[d][i]);
+            hash = weft_mix(hash, (uint64_t)d << 8 | (uint64_t)p->spec.split[d][i]);
     return hash;
 }
 
 static bool same_placed(const weft_plan *plan, uint32_t a, uint32_t b)
 {
     const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
-    return same_type(&p->type, &q->type) &&
+    return weft_same_type(&p->type, &q->type) &&
            weft_spec_equal(&p->spec, &q->spec, p->type.shape.n_dims);
 }
 
@@ -107,9 +71,9 @@ static bool same_placed(const weft_plan *plan, uint32_t a, uint32_t b)
 
 static uint64_t hash_list(uint64_t hash, const weft_likes *likes, const uint32_t *list, int n)
 {
-    hash = mix(hash, (uint64_t)n);
+    hash = weft_mix(hash, (uint64_t)n);
     for (int i = 0; i < n; i++)
-        hash = mix(hash, likes->of_placed[list[i]]);
+        hash = weft_mix(hash, likes->of_placed[list[i]]);
     return hash;
 }
 
@@ -123,8 +87,8 @@ static bool same_list(const weft_likes *likes, const uint32_t *a, const uint32_t
 static uint64_t hash_node(uint64_t hash, const weft_graph *graph, uint32_t id)
 {
     const weft_node *node = &graph->nodes[id];
-    hash = mix(hash, (uintptr_t)node->op ^ (uint64_t)node->n_in);
-    return mix_bytes(hash, node->attributes, node->attribute_bytes);
+    hash = weft_mix(hash, (uintptr_t)node->op ^ (uint64_t)node->n_in);
+    return weft_mix_bytes(hash, node->attributes, node->attribute_bytes);
 }
 
 /* Of an op and its attributes; of a loop's link the types of the results too, since a loop need not have them as tensors. */
@@ -137,7 +101,7 @@ static bool same_node(const weft_graph *graph, uint32_t a, uint32_t b, bool is_l
         (x->attribute_bytes > 0 && memcmp(x->attributes, y->attributes, x->attribute_bytes) != 0))
         return false;
     for (uint32_t o = 0; is_link && o < x->n_out; o++)
-        if (!same_type(&graph->tensors[x->out + o].type, &graph->tensors[y->out + o].type))
+        if (!weft_same_type(&graph->tensors[x->out + o].type, &graph->tensors[y->out + o].type))
             return false;
     return true;
 }
@@ -158,7 +122,7 @@ static bool has_op(const weft_step *step)
 
 static uint64_t hash_step(const weft_plan *plan, const weft_step *step)
 {
-    uint64_t hash = mix(step->kind, (uint64_t)step->n_links << 32 | step->convert.axes);
+    uint64_t hash = weft_mix(step->kind, (uint64_t)step->n_links << 32 | step->convert.axes);
     hash = hash_list(hash, &plan->likes, step->in, step->n_in);
     hash = hash_list(hash, &plan->likes, step->out, step->n_out);
     if (has_op(step)) hash = hash_node(hash, plan->graph, step->node);

@@ -10,16 +10,10 @@
 #include <string.h>
 
 #include "apps/events.h"
+#include "apps/proto_read.h"
 #include "test.h"
 
 enum { READ_EVENTS = 4096, READ_TAG = 80, READ_PARTS = 64 };
-
-typedef struct read_field {
-    uint32_t number;
-    uint64_t value; /* of a number, as its bits */
-    const unsigned char *data;
-    size_t bytes;
-} read_field;
 
 typedef struct read_event {
     double time;
@@ -43,38 +37,6 @@ typedef struct read_file {
     int n;
     bool is_whole; /* it ends with its last record */
 } read_file;
-
-static inline uint64_t read_little(const unsigned char *at, int n)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < n; i++)
-        number |= (uint64_t)at[i] << 8 * i;
-    return number;
-}
-
-static inline uint64_t read_varint(const unsigned char **at)
-{
-    uint64_t number = 0;
-    for (int shift = 0;; shift += 7) {
-        number |= (uint64_t)(**at & 0x7f) << shift;
-        if (*(*at)++ < 0x80) return number;
-    }
-}
-
-/* The next of [*at, end); false: there is none. */
-static inline bool read_next(const unsigned char **at, const unsigned char *end, read_field *f)
-{
-    if (*at >= end) return false;
-    const uint64_t key = read_varint(at);
-    *f = (read_field){.number = (uint32_t)(key >> 3)};
-    const int kind = (int)(key & 7), n = kind == 1 ? 8 : kind == 5 ? 4 : 0;
-    if (kind == 0) f->value = read_varint(at);
-    if (kind == 2) f->bytes = (size_t)read_varint(at);
-    if (kind == 2) f->data = *at;
-    if (n > 0) f->value = read_little(*at, n);
-    *at += (size_t)n + f->bytes;
-    return CHECK(*at <= end);
-}
 
 static inline double read_double(uint64_t bits)
 {

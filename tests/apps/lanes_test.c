@@ -9,16 +9,6 @@
 
 #define INFO WEFT_TEST_BIN "/weft info --json "
 
-/* A line of shell in the folder, what it says to stdout and stderr. */
-static const command_result *run_line(const char *line)
-{
-    static command_result last; /* large: not on the stack */
-    char full[TRAINING_TEXT];
-    snprintf(full, sizeof full, "cd %s && ( %s ) 2>&1", folder, line);
-    last = command_run_all(full);
-    return &last;
-}
-
 static void check_that(bool passed, int at, const char *line, const command_result *r)
 {
     char text[4096];
@@ -30,7 +20,7 @@ static void check_that(bool passed, int at, const char *line, const command_resu
 /* A number of weft info --json; -1: there is none. */
 static long long number_of(const char *line, const char *part, const char *name)
 {
-    const command_result *r = run_line(line);
+    const command_result *r = text_folder_run(line);
     const char *text = strchr(r->text, '{'); /* mpirun may say something first */
     json_t *all = text != NULL ? json_loads(text, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     const json_t *from = *part != '\0' ? json_object_get(all, part) : all;
@@ -72,7 +62,7 @@ static void test_every_program_has_it(void)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         char line[1024];
         snprintf(line, sizeof line, WEFT_TEST_BIN "/%s --help=all", programs[i]);
-        const command_result *r = run_line(line);
+        const command_result *r = text_folder_run(line);
         check_that(strstr(r->text, "--lanes N ") != NULL && strstr(r->text, "0: as many") != NULL,
                    __LINE__, line, r);
     }
@@ -94,7 +84,7 @@ static void test_wrong_numbers_are_refused(void)
         "echo 'lanes = many' >wrong; " WEFT_TEST_BIN "/gpt train --data text.txt --config wrong",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        const command_result *r = run_line(lines[i]);
+        const command_result *r = text_folder_run(lines[i]);
         check_that(r->status == 2 && command_lines(r->text, "") == 1 && strstr(r->text, "lanes"),
                    __LINE__, lines[i], r);
     }
@@ -117,41 +107,42 @@ static void test_no_number_depends_on_it(void)
     };
     static const char *const others[] = {"two", "five", "found"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        const command_result *r = run_line(lines[i]);
+        const command_result *r = text_folder_run(lines[i]);
         check_that(r->status == 0, __LINE__, lines[i], r);
     }
-    CHECK_TEXT(run_line("cat two/run.json")->text, "\"lanes\": 2");
-    CHECK_TEXT(run_line("cat five/run.json")->text, "\"lanes\": 5");
+    CHECK_TEXT(text_folder_run("cat two/run.json")->text, "\"lanes\": 2");
+    CHECK_TEXT(text_folder_run("cat five/run.json")->text, "\"lanes\": 5");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char line[512];
         snprintf(line, sizeof line, WEFT_TEST_BIN "/weft ckpt diff one %s", others[i]);
-        CHECK_TEXT(run_line(line)->text, "no difference");
+        CHECK_TEXT(text_folder_run(line)->text, "no difference");
         CHECK(training_check(others[i], "one", 4));
     }
     /* and it is another number with which it goes on */
-    CHECK_EQ_INT(run_line(TRAIN "--lanes 3 --steps 6 --run one")->status, 0);
-    CHECK_EQ_INT(run_line(TRAIN "--lanes 1 --steps 6 --run two")->status, 0);
+    CHECK_EQ_INT(text_folder_run(TRAIN "--lanes 3 --steps 6 --run one")->status, 0);
+    CHECK_EQ_INT(text_folder_run(TRAIN "--lanes 1 --steps 6 --run two")->status, 0);
     CHECK(training_check("two", "one", 6));
 }
 
 static void test_the_head_says_it_where_it_was_chosen(void)
 {
-    CHECK_TEXT(run_line(TRAIN "--lanes 2 --run head")->text, ", 2 lanes each");
-    const char *text = run_line(TRAIN "--fresh --run head")->text;
+    CHECK_TEXT(text_folder_run(TRAIN "--lanes 2 --run head")->text, ", 2 lanes each");
+    const char *text = text_folder_run(TRAIN "--fresh --run head")->text;
     CHECK(strstr(text, "core each") != NULL || strstr(text, "cores each") != NULL);
     CHECK(strstr(text, "lane each") == NULL && strstr(text, "lanes each") == NULL);
 }
 
 static void test_more_threads_than_cores_are_told_once(void)
 {
-    const command_result *r = run_line(TRAIN "--lanes 700 --run crowd --dtype f64");
+    const command_result *r = text_folder_run(TRAIN "--lanes 700 --run crowd --dtype f64");
     CHECK_EQ_INT(r->status, 0);
     CHECK_EQ_INT(command_lines(r->text, "700 threads (1 rank of 700 lanes) share "), 1);
-    r = run_line(WEFT_TEST_BIN "/charlm --data text.txt --steps 1 --lanes 700 --run crowd-charlm");
+    r = text_folder_run(WEFT_TEST_BIN
+                        "/charlm --data text.txt --steps 1 --lanes 700 --run crowd-charlm");
     CHECK_EQ_INT(r->status, 0);
     CHECK_EQ_INT(command_lines(r->text, "700 threads (1 rank of 700 lanes) share "), 1);
     if (WEFT_TEST_MPIEXEC[0] == '\0') return;
-    r = run_line(TWO_RANKS " " TRAIN "--lanes 300 --run crowd-mpi");
+    r = text_folder_run(TWO_RANKS " " TRAIN "--lanes 300 --run crowd-mpi");
     CHECK_EQ_INT(r->status, 0);
     CHECK_EQ_INT(command_lines(r->text, "600 threads (2 ranks of 300 lanes) share "), 1);
 }
@@ -163,7 +154,7 @@ static void test_more_threads_than_cores_are_told_once(void)
 
 static void check_refused(const char *line, int status, const char *begin, const char *text)
 {
-    const command_result *r = run_line(line);
+    const command_result *r = text_folder_run(line);
     check_that(r->status == status && command_lines(r->text, begin) == 1 && strstr(r->text, text) &&
                    strstr(r->text, "fewer lanes a rank (--lanes)"),
                __LINE__, line, r);
@@ -171,7 +162,8 @@ static void check_refused(const char *line, int status, const char *begin, const
 
 static void test_a_thread_that_cannot_be_made(void)
 {
-    if (run_line(LITTLE_ROOM)->status != 0 || run_line(LITTLE_ROOM INFO)->status != 0) {
+    if (text_folder_run(LITTLE_ROOM)->status != 0 ||
+        text_folder_run(LITTLE_ROOM INFO)->status != 0) {
         puts("skipped: this shell may not have other limits");
         return;
     }
@@ -191,7 +183,7 @@ static void test_more_threads_than_the_user_may_have(void)
     const char *as = getuid() == 0 ? "setpriv --reuid=65534 --clear-groups " : "";
     char line[2048];
     snprintf(line, sizeof line, "cd / && %sprlimit --nproc=200 " INFO, as);
-    if (run_line(line)->status != 0) {
+    if (text_folder_run(line)->status != 0) {
         puts("skipped: no setpriv and prlimit here, or no other user may run the programs");
         return;
     }
@@ -259,16 +251,18 @@ static void test_processes_that_are_bound(void)
     CHECK_EQ_INT(lanes_of(TWO_RANKS " --bind-to none " INFO), n / 2 > 1 ? n / 2 : 1);
     snprintf(line, sizeof line, TWO_RANKS " taskset -c %d " INFO, command_first_core());
     CHECK_EQ_INT(lanes_of(line), 1);
-    CHECK_TEXT(run_line(line)->text, n > 1 ? "2 processes are bound to one core" : "share 1 core");
-    if (n < 2 || run_line(TWO_RANKS " --bind-to core true")->status != 0) {
+    CHECK_TEXT(text_folder_run(line)->text,
+               n > 1 ? "2 processes are bound to one core" : "share 1 core");
+    if (n < 2 || text_folder_run(TWO_RANKS " --bind-to core true")->status != 0) {
         puts("skipped: two cores, to which mpirun can bind, are not here");
         return;
     }
     CHECK_EQ_INT(lanes_of(TWO_RANKS " --bind-to core " INFO), 1);
     CHECK_EQ_INT(number_of(TWO_RANKS " --bind-to core " INFO, "", "cores"), 1);
-    if (n == 2) CHECK_TEXT(run_line(TWO_RANKS " --bind-to core " INFO)->text, "\"note\": null");
+    if (n == 2)
+        CHECK_TEXT(text_folder_run(TWO_RANKS " --bind-to core " INFO)->text, "\"note\": null");
     const char *of_one = WEFT_TEST_MPIEXEC " -n 1 --bind-to core " INFO;
-    CHECK_TEXT(run_line(of_one)->text, "the job's 1 process here may use 1 of the host's ");
+    CHECK_TEXT(text_folder_run(of_one)->text, "the job's 1 process here may use 1 of the host's ");
 }
 
 static void test_another_machine(void)
@@ -277,8 +271,8 @@ static void test_another_machine(void)
     CHECK_EQ_INT(number_of(line, "found", "host_cores"), 4);
     const long long n = number_of(line, "", "cores");
     CHECK(n >= 1 && n <= 4);
-    CHECK_EQ_INT(run_line("HWLOC_SYNTHETIC='core:4 pu:1' HWLOC_THISSYSTEM=1 " TRAIN
-                          "--mesh data:2 --layout batch:data --run synthetic")
+    CHECK_EQ_INT(text_folder_run("HWLOC_SYNTHETIC='core:4 pu:1' HWLOC_THISSYSTEM=1 " TRAIN
+                                 "--mesh data:2 --layout batch:data --run synthetic")
                      ->status,
                  0);
 }

@@ -13,20 +13,10 @@
 #define GPT                                                                                        \
     WEFT_TEST_BIN "/gpt train --layers 1 --width 16 --heads 2 --seq 8 --batch 4 --quiet --steps 4"
 
-static command_result result;
-
-static const command_result *run_line(const char *line)
-{
-    char full[8192];
-    snprintf(full, sizeof full, "cd %s; { %s; } 2>&1", folder, line);
-    result = command_run_all(full);
-    return &result;
-}
-
 static void test_info_prints_what_link_takes(void)
 {
     char link[128] = "", line[1024];
-    const command_result *r = run_line(INFO);
+    const command_result *r = text_folder_run(INFO);
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "over data: ");
     CHECK_TEXT(r->text, "within a host");
@@ -35,11 +25,12 @@ static void test_info_prints_what_link_takes(void)
     if (!CHECK(at != NULL && sscanf(at, "--link %127s", link) == 1)) return;
     CHECK(strncmp(link, "data:", 5) == 0 && strchr(link, '+') != NULL);
     snprintf(line, sizeof line, GPT " --mesh data:2 --layout batch:data --dry-run --link %s", link);
-    r = run_line(line);
+    r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, link);
-    CHECK_TEXT(run_line(INFO " --json")->text, "\"link\": \"data:");
-    CHECK_TEXT(run_line(WEFT_TEST_BIN "/weft info --links --mesh data:1")->text, "no axis has two");
+    CHECK_TEXT(text_folder_run(INFO " --json")->text, "\"link\": \"data:");
+    CHECK_TEXT(text_folder_run(WEFT_TEST_BIN "/weft info --links --mesh data:1")->text,
+               "no axis has two");
 }
 
 static void check_run(const char *ranks)
@@ -50,7 +41,7 @@ static void check_run(const char *ranks)
              " --mesh data:2 --layout batch:data --run r --link measured --until 2 && "
              "grep -A2 measured_link r/run.json",
              ranks);
-    const command_result *r = run_line(line);
+    const command_result *r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "data:");
     snprintf(first, sizeof first, "%s", r->text);
@@ -58,7 +49,7 @@ static void check_run(const char *ranks)
              "%s" GPT " --mesh data:2 --layout batch:data --run r --link measured && "
              "grep -A2 measured_link r/run.json",
              ranks);
-    r = run_line(line);
+    r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 0);
     CHECK(strcmp(r->text, first) == 0);
 }
@@ -71,10 +62,10 @@ static void test_a_run_measures_once(void)
 
 static void test_what_is_no_speed(void)
 {
-    const command_result *r = run_line(GPT " --dry-run --link measurd");
+    const command_result *r = text_folder_run(GPT " --dry-run --link measurd");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "did you mean measured?");
-    r = run_line(GPT " --mesh data:2 --dry-run --link measured");
+    r = text_folder_run(GPT " --mesh data:2 --dry-run --link measured");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "a plan has none");
 }

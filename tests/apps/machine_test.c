@@ -11,16 +11,6 @@
 #define WEFT WEFT_TEST_BIN "/weft"
 #define GPT  WEFT_TEST_BIN "/gpt train --layers 1 --width 16 --heads 2 --seq 8 --batch 4 "
 
-static command_result result;
-
-static const command_result *run_line(const char *line)
-{
-    char full[8192];
-    snprintf(full, sizeof full, "cd %s; { %s; } 2>&1", folder, line);
-    result = command_run_all(full);
-    return &result;
-}
-
 /* A sanitizer makes each measurement ten times as long, and has seen all of them in the first two. */
 static bool measures_again(void)
 {
@@ -29,7 +19,7 @@ static bool measures_again(void)
 
 static void check_refused(const char *line, const char *sentence)
 {
-    const command_result *r = run_line(line);
+    const command_result *r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, sentence);
 }
@@ -37,38 +27,39 @@ static void check_refused(const char *line, const char *sentence)
 static void test_a_machine_is_measured_shown_and_compared(void)
 {
     const command_result *r =
-        run_line(WEFT " calibrate --seconds 1 --noisy --name mine --out mine.json && ls");
+        text_folder_run(WEFT " calibrate --seconds 1 --noisy --name mine --out mine.json && ls");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "measuring products");
     CHECK_TEXT(r->text, "mine.json: ");
     CHECK(strstr(r->text, "mine.json.new") == NULL);
-    r = run_line(WEFT " machine show mine.json");
+    r = text_folder_run(WEFT " machine show mine.json");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "mine (");
     CHECK_TEXT(r->text, "lanes: a step");
-    CHECK_TEXT(run_line(WEFT " machine diff mine.json mine.json")->text, " 1.00 us");
-    CHECK_TEXT(run_line(WEFT " machine show --json mine.json")->text, "\"weft_machine\": 1");
-    CHECK_TEXT(run_line(WEFT " machine")->text, "h100x8 ");
+    CHECK_TEXT(text_folder_run(WEFT " machine diff mine.json mine.json")->text, " 1.00 us");
+    CHECK_TEXT(text_folder_run(WEFT " machine show --json mine.json")->text, "\"weft_machine\": 1");
+    CHECK_TEXT(text_folder_run(WEFT " machine")->text, "h100x8 ");
 }
 
 static void test_the_plan_and_the_run_are_predicted(void)
 {
-    const command_result *r = run_line(GPT "--dry-run --machine mine.json");
+    const command_result *r = text_folder_run(GPT "--dry-run --machine mine.json");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "time on mine (");
     CHECK_TEXT(r->text, "which make the step");
     CHECK_TEXT(
-        run_line(
+        text_folder_run(
             GPT "--dry-run --machine h100x8 --mesh data:16,model:8 --layout batch:data,heads:model")
             ->text,
         "time on h100x8 (nominal: ");
-    r = run_line(GPT "--dry-run --machine laptop --slow 2:3 --mesh data:4 --layout batch:data");
+    r = text_folder_run(GPT
+                        "--dry-run --machine laptop --slow 2:3 --mesh data:4 --layout batch:data");
     CHECK_EQ_INT(r->status, 0);
     CHECK(strstr(r->text, "waiting for late ranks is 0 us") == NULL);
-    r = run_line(GPT "--machine mine.json --steps 25 --run r");
+    r = text_folder_run(GPT "--machine mine.json --steps 25 --run r");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "on machine mine a step was predicted to take ");
-    CHECK_TEXT(run_line("grep -c predicted r/log.txt")->text, "1\n");
+    CHECK_TEXT(text_folder_run("grep -c predicted r/log.txt")->text, "1\n");
 }
 
 static void test_another_machine_is_said(void)
@@ -77,14 +68,14 @@ static void test_another_machine_is_said(void)
     char full[2000];
     snprintf(full, sizeof full,
              "%slaptop --steps 2 --save-every 2 && grep -c '\"hash\"' k/run.json", line);
-    const command_result *r = run_line(full);
+    const command_result *r = text_folder_run(full);
     CHECK_EQ_INT(r->status, 0);
     CHECK(strstr(r->text, "from here on") == NULL);
     snprintf(full, sizeof full, "%sa100x8 --steps 4", line);
-    r = run_line(full);
+    r = text_folder_run(full);
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "the plan is for machine a100x8 from here on; before, it was for laptop");
-    CHECK_TEXT(run_line("tail -1 k/metrics.jsonl")->text, "\"step\":4");
+    CHECK_TEXT(text_folder_run("tail -1 k/metrics.jsonl")->text, "\"step\":4");
 }
 
 /* --dry-run is one for all that train. */
@@ -97,15 +88,15 @@ static void test_every_program_that_trains_is_predicted(void)
         snprintf(full, sizeof full,
                  "%s/%s --dry-run --machine a100x8 --mesh data:8 --layout batch:data",
                  WEFT_TEST_BIN, programs[i]);
-        const command_result *r = run_line(full);
+        const command_result *r = text_folder_run(full);
         CHECK_EQ_INT(r->status, 0);
         CHECK_TEXT(r->text, "time on a100x8 (nominal: ");
         CHECK_TEXT(r->text, "what takes longest");
         CHECK_TEXT(r->text, "exchanges along each axis");
     }
     const command_result *r =
-        run_line(WEFT_TEST_BIN "/mnist draw t10k && " WEFT_TEST_BIN
-                               "/mnist --data t10k --dry-run --json --machine laptop");
+        text_folder_run(WEFT_TEST_BIN "/mnist draw t10k && " WEFT_TEST_BIN
+                                      "/mnist --data t10k --dry-run --json --machine laptop");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "\"prediction\": {");
 }
@@ -114,10 +105,10 @@ static void test_every_program_that_trains_is_predicted(void)
 static void test_two_files_become_one(void)
 {
     const command_result *r =
-        run_line("sed 's/\"step_seconds\": [0-9.e-]*/\"step_seconds\": 1e-12/' mine.json > "
-                 "faster.json && cp mine.json both.json && " WEFT
-                 " machine merge both.json faster.json && " WEFT
-                 " machine show both.json | grep 'lanes: a step'");
+        text_folder_run("sed 's/\"step_seconds\": [0-9.e-]*/\"step_seconds\": 1e-12/' mine.json > "
+                        "faster.json && cp mine.json both.json && " WEFT
+                        " machine merge both.json faster.json && " WEFT
+                        " machine show both.json | grep 'lanes: a step'");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "1e-06 us");
     check_refused("sed 's/\"cores\": [0-9]*/\"cores\": 77/' mine.json > more.json; " WEFT
@@ -126,8 +117,9 @@ static void test_two_files_become_one(void)
     check_refused(WEFT " machine merge laptop mine.json", "name one as ./laptop");
     check_refused(WEFT " machine merge mine.json", "weft machine merge takes two files");
     if (!measures_again()) return;
-    CHECK_EQ_INT(run_line(WEFT " calibrate --seconds 1 --noisy --add --out both.json && " WEFT
-                               " machine show both.json | grep -q '1e-06 us'")
+    CHECK_EQ_INT(text_folder_run(WEFT
+                                 " calibrate --seconds 1 --noisy --add --out both.json && " WEFT
+                                 " machine show both.json | grep -q '1e-06 us'")
                      ->status,
                  0);
 }
@@ -135,21 +127,21 @@ static void test_two_files_become_one(void)
 /* A training's own kernels are all found again, and what the file had before is in it still. */
 static void test_the_kernels_of_a_training_are_added(void)
 {
-    const command_result *r = run_line("cp mine.json own.json; " WEFT
-                                       " calibrate --noisy --seconds 1 --out own.json --for " GPT);
+    const command_result *r = text_folder_run(
+        "cp mine.json own.json; " WEFT " calibrate --noisy --seconds 1 --out own.json --for " GPT);
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "measuring the program, about ");
     CHECK(strstr(r->text, "measuring products, about 1 s left\nmeasuring products") == NULL);
-    r = run_line(GPT "--dry-run --machine own.json");
+    r = text_folder_run(GPT "--dry-run --machine own.json");
     CHECK_TEXT(r->text, "of this 100 % is from kernels that were measured");
     CHECK(strstr(r->text, "are not in the file") == NULL);
-    CHECK_TEXT(run_line(WEFT " machine show own.json")->text, "mine (");
-    CHECK_TEXT(run_line(WEFT " machine diff mine.json own.json")->text, " 1.00 us");
-    r = run_line(GPT "--dry-run --width 24 --machine own.json");
+    CHECK_TEXT(text_folder_run(WEFT " machine show own.json")->text, "mine (");
+    CHECK_TEXT(text_folder_run(WEFT " machine diff mine.json own.json")->text, " 1.00 us");
+    r = text_folder_run(GPT "--dry-run --width 24 --machine own.json");
     CHECK_TEXT(r->text, " are not in the file (weft calibrate --for adds them; --dry-run=all lists "
                         "them); the longest: ");
     CHECK_EQ_INT(command_lines(strstr(r->text, "  of this "), "  of "), 2);
-    r = run_line(GPT "--dry-run=all --width 24 --machine own.json");
+    r = text_folder_run(GPT "--dry-run=all --width 24 --machine own.json");
     CHECK_TEXT(r->text, " are not in the file (weft calibrate --for adds them):\n    ");
 }
 
@@ -157,8 +149,8 @@ static void test_the_kernels_of_a_training_are_added(void)
 static void test_other_programs_are_measured(void)
 {
     const command_result *r =
-        run_line(WEFT " calibrate --noisy --seconds 1 --out other.json --for charlm --data "
-                      "text.txt --width 8 --batch 4 --steps 3");
+        text_folder_run(WEFT " calibrate --noisy --seconds 1 --out other.json --for charlm --data "
+                             "text.txt --width 8 --batch 4 --steps 3");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "other.json: ");
 }
@@ -166,16 +158,17 @@ static void test_other_programs_are_measured(void)
 /* A file of another machine, or of other kernels, is told and used; nothing is added to it. */
 static void test_a_file_of_another_machine(void)
 {
-    const command_result *r = run_line(
+    const command_result *r = text_folder_run(
         "sed 's/\"processor\": \".*\"/\"processor\": \"abacus\"/' mine.json > far.json; " GPT
         "--machine far.json --steps 1 --run far");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "machine mine has another processor (abacus) than this one (");
     CHECK_TEXT(r->text, "predicted all the same");
-    r = run_line(GPT "--dry-run --machine far.json"); /* that is what files are for */
+    r = text_folder_run(GPT "--dry-run --machine far.json"); /* that is what files are for */
     CHECK(strstr(r->text, "another processor") == NULL);
-    r = run_line("sed 's/\"weft\": \".*\"/\"weft\": \"weft 0.0.1\"/' mine.json > old.json; " GPT
-                 "--dry-run --machine old.json");
+    r = text_folder_run(
+        "sed 's/\"weft\": \".*\"/\"weft\": \"weft 0.0.1\"/' mine.json > old.json; " GPT
+        "--dry-run --machine old.json");
     CHECK_TEXT(r->text, "machine mine was measured with the kernels of weft 0.0.1, and these are ");
     check_refused(WEFT " calibrate --noisy --seconds 1 --out far.json --for " GPT,
                   "nothing is added to far.json: machine mine has another processor");
@@ -185,11 +178,11 @@ static void test_a_file_of_another_machine(void)
 static void test_a_full_disk_leaves_the_old_file(void)
 {
     const command_result *r =
-        run_line("cp mine.json kept.json; (trap '' XFSZ; ulimit -f 1; exec " WEFT
-                 " calibrate --noisy --seconds 1 --out kept.json)");
+        text_folder_run("cp mine.json kept.json; (trap '' XFSZ; ulimit -f 1; exec " WEFT
+                        " calibrate --noisy --seconds 1 --out kept.json)");
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, "kept.json: cannot write the machine file: File too large");
-    CHECK_EQ_INT(run_line("cmp mine.json kept.json && ! ls kept.json.new")->status, 0);
+    CHECK_EQ_INT(text_folder_run("cmp mine.json kept.json && ! ls kept.json.new")->status, 0);
 }
 
 static void test_what_is_no_machine(void)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "apps/proto_read.h"
 #include "perfetto.h"
 #include "test.h"
 
@@ -17,14 +18,6 @@ enum {
     READ_TABLES = 30,
     READ_NOTES = 10
 };
-
-/* One field; data NULL: a number. */
-typedef struct read_field {
-    uint32_t number;
-    uint64_t value;
-    const unsigned char *data;
-    size_t bytes;
-} read_field;
 
 typedef struct read_slice {
     uint32_t track;
@@ -45,34 +38,6 @@ typedef struct read_trace {
     int64_t last, counts[READ_SLICES];
     uint32_t count_tracks[READ_SLICES];
 } read_trace;
-
-static inline uint64_t read_varint(const unsigned char **at)
-{
-    uint64_t number = 0;
-    for (int shift = 0;; shift += 7) {
-        number |= (uint64_t)(**at & 0x7f) << shift;
-        if (*(*at)++ < 0x80) return number;
-    }
-}
-
-/* The next of [*at, end); false: there is none. */
-static inline bool read_next(const unsigned char **at, const unsigned char *end, read_field *f)
-{
-    if (*at >= end) return false;
-    const uint64_t key = read_varint(at);
-    *f = (read_field){.number = (uint32_t)(key >> 3)};
-    if ((key & 7) == 0) {
-        f->value = read_varint(at);
-    } else if ((key & 7) == 1) {
-        for (int i = 0; i < 8; i++)
-            f->value |= (uint64_t) * (*at)++ << 8 * i;
-    } else {
-        f->bytes = (size_t)read_varint(at);
-        f->data = *at;
-        *at += f->bytes;
-    }
-    return CHECK(*at <= end);
-}
 
 /* The value, or place, of a field of a message; number 0: it has none. */
 static inline read_field read_find(const read_field *message, uint32_t number)

@@ -12,19 +12,9 @@
 #define GPT     WEFT_TEST_BIN "/gpt search --layers 1 --width 32 --heads 2 --seq 16 --batch 8 "
 #define SEQ2SEQ WEFT_TEST_BIN "/seq2seq search "
 
-static command_result result;
-
-static const command_result *run_line(const char *line)
-{
-    char full[8192];
-    snprintf(full, sizeof full, "cd %s; { %s; } 2>&1", folder, line);
-    result = command_run_all(full);
-    return &result;
-}
-
 static void check_refused(const char *line, const char *sentence)
 {
-    const command_result *r = run_line(line);
+    const command_result *r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 2);
     CHECK_TEXT(r->text, sentence);
 }
@@ -44,7 +34,7 @@ static double number(const char *from, const char *name)
 static void check_command(const char *search)
 {
     char line[4096];
-    const command_result *r = run_line(search);
+    const command_result *r = text_folder_run(search);
     CHECK_EQ_INT(r->status, 0);
     const char *best = behind(r->text, "\"best\"");
     const double seconds = number(best, "\"seconds\":"), bytes = number(best, "\"bytes\":");
@@ -55,7 +45,7 @@ static void check_command(const char *search)
     snprintf(line, sizeof line,
              WEFT_TEST_BIN "/%.*s --dry-run --json | grep -E '^  .(seconds|peak)'", letters,
              command);
-    r = run_line(line);
+    r = text_folder_run(line);
     CHECK_EQ_INT(r->status, 0);
     CHECK(number(r->text, "\"seconds\":") == seconds);
     CHECK(number(r->text, "\"peak\":") == bytes);
@@ -71,7 +61,8 @@ static void test_the_command_makes_the_plan_that_was_told(void)
 
 static void test_the_text_has_all_parts(void)
 {
-    const command_result *r = run_line(GPT "--ranks 2 --machine laptop --plans 12 --measure 2");
+    const command_result *r =
+        text_folder_run(GPT "--ranks 2 --machine laptop --plans 12 --measure 2");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, "2 ranks on laptop: ");
     CHECK_TEXT(r->text, "planned ");
@@ -85,8 +76,8 @@ static void test_a_search_finds_the_same_again(void)
 {
     static char first[1 << 16];
     const char *line = GPT "--ranks 4 --machine h100x8 --plans 20";
-    snprintf(first, sizeof first, "%s", run_line(line)->text);
-    CHECK(strcmp(run_line(line)->text, first) == 0);
+    snprintf(first, sizeof first, "%s", text_folder_run(line)->text);
+    CHECK(strcmp(text_folder_run(line)->text, first) == 0);
 }
 
 static void test_bad_input_is_told(void)
@@ -107,8 +98,8 @@ static void test_bad_input_is_told(void)
 
 static void test_one_rank_and_prime_ranks(void)
 {
-    CHECK_EQ_INT(run_line(GPT "--ranks 1 --machine laptop")->status, 0);
-    const command_result *r = run_line(GPT "--ranks 7 --machine laptop --plans 6");
+    CHECK_EQ_INT(text_folder_run(GPT "--ranks 1 --machine laptop")->status, 0);
+    const command_result *r = text_folder_run(GPT "--ranks 7 --machine laptop --plans 6");
     CHECK_EQ_INT(r->status, 0);
     CHECK_TEXT(r->text, ":7");
 }

@@ -29,6 +29,16 @@ static inline bool text_folder_open(const char *parent, const char *name)
     return fclose(file) == 0;
 }
 
+/* A line of shell in the folder, what it says to stdout and stderr; as long as no other one runs. */
+static inline const command_result *text_folder_run(const char *line)
+{
+    static command_result last; /* large: not on the stack */
+    char full[16384];
+    snprintf(full, sizeof full, "cd %s && ( %s ) 2>&1", folder, line);
+    last = command_run_all(full);
+    return &last;
+}
+
 /* The losses of a metrics file, the first `most`; returns how many lines had one. */
 static inline int text_folder_losses(const char *path, double *losses, int most)
 {

@@ -12,8 +12,8 @@
 #include "../../json.h"
 #include "../../text.h"
 #include "../../tracing.h"
+#include "../trace/whole_runs.h"
 #include "weft/collectives.h"
-#include "weft/research/trace.h"
 
 enum { MAX_PATH = 4096 };
 
@@ -187,27 +187,19 @@ static void add_step(diff_side *side, const sources *s, const weft_traced_step *
                                                .reason = step->reason ? step->reason : ""};
 }
 
-/* All events of runs that are whole. */
-static int64_t sum_events(diff_side *side, const weft_traced *traced, int number, double *run)
+/* All steps of runs that are whole. */
+static void sum_events(diff_side *side, const weft_traced *traced, whole_runs *runs)
 {
-    const weft_traced_program *program = &traced->programs[number];
-    int64_t n = 0;
-    bool counts = false;
+    const weft_traced_program *program = &traced->programs[runs->program];
     for (int64_t i = 0; i < traced->n_events; i++) {
         const weft_traced_event *e = &traced->events[i];
-        if (e->program != number) continue;
-        if (e->kind == WEFT_TRACED_RUN) {
-            counts = e->end > e->begin;
-            if (counts) n++, *run += 1e-9 * (double)(e->end - e->begin);
-        } else if (counts && e->end > e->begin) {
-            diff_step *step = &side->steps[e->step];
-            step->seconds += 1e-9 * (double)(e->end - e->begin);
-            if (e->kind != WEFT_TRACED_STEP) continue;
-            step->times += 1;
-            step->bytes += (double)program->steps[e->step].sent_bytes;
-        }
+        if (!whole_runs_has(runs, e)) continue;
+        diff_step *step = &side->steps[e->step];
+        step->seconds += 1e-9 * (double)(e->end - e->begin);
+        if (e->kind != WEFT_TRACED_STEP) continue;
+        step->times += 1;
+        step->bytes += (double)program->steps[e->step].sent_bytes;
     }
-    return n;
 }
 
 /* Of one run. Fences of scans are no steps. */
@@ -229,11 +221,10 @@ static void make_means(diff_side *side, const weft_traced_program *program, int6
 static weft_status take_steps(diff_side *side, sources *s, weft_error *error)
 {
     const weft_traced *traced = s->traced;
-    int number = 0;
-    double run = 0;
+    whole_runs runs = {.program = 0};
     for (int i = traced->n_programs - 1; i >= 0; i--)
-        if (strcmp(traced->programs[i].name, "train") == 0) number = i;
-    const weft_traced_program *program = &traced->programs[number];
+        if (strcmp(traced->programs[i].name, "train") == 0) runs.program = i;
+    const weft_traced_program *program = &traced->programs[runs.program];
     const size_t room = (size_t)program->n_steps + 1;
     WEFT_TRY(weft_mesh_plan(traced->mesh, &s->mesh, error));
     s->axes = calloc((size_t)1 << WEFT_MAX_AXES, sizeof *s->axes);
@@ -241,14 +232,14 @@ static weft_status take_steps(diff_side *side, sources *s, weft_error *error)
     if (!s->axes || !side->steps) return weft_fail_memory(error, room * sizeof *side->steps);
     for (int i = 0; i < program->n_steps; i++)
         add_step(side, s, &program->steps[i]);
-    const int64_t n = sum_events(side, traced, number, &run);
-    side->has_seconds = n > 0;
-    if (n == 0) return side->n_steps = 0, WEFT_OK;
-    make_means(side, program, n);
+    sum_events(side, traced, &runs);
+    side->has_seconds = runs.n > 0;
+    if (runs.n == 0) return side->n_steps = 0, WEFT_OK;
+    make_means(side, program, runs.n);
     if (!isnan(side->seconds)) return WEFT_OK;
-    side->seconds = run / (double)n;
-    snprintf(side->from, sizeof side->from, "the mean of %lld traced run%s", (long long)n,
-             n == 1 ? "" : "s");
+    side->seconds = 1e-9 * runs.ns / (double)runs.n;
+    snprintf(side->from, sizeof side->from, "the mean of %lld traced run%s", (long long)runs.n,
+             runs.n == 1 ? "" : "s");
     return WEFT_OK;
 }
 

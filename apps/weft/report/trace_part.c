@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../trace/whole_runs.h"
+
 enum { RUNS = 31, RANKS = 64, SHOWN_RANKS = 8, NAME_BYTES = 300, TEXT_BYTES = 1200 };
 
 /* Of one rank; times in ns. */
@@ -53,18 +55,15 @@ static void add_step(measured *m, int run, const weft_traced_event *e)
 static void read_runs(measured *m)
 {
     const weft_traced *t = m->traced;
-    bool is_whole = false;
+    whole_runs runs = {.program = m->program};
     for (int64_t i = 0; i < t->n_events; i++) {
         const weft_traced_event *e = &t->events[i];
-        if (e->program != m->program) continue;
-        if (e->kind == WEFT_TRACED_RUN) {
-            is_whole = e->end > e->begin && m->n_runs < RUNS;
-            if (!is_whole) continue;
-            m->begin[m->n_runs] = (double)weft_traced_time(t, e->begin);
-            m->end[m->n_runs++] = (double)weft_traced_time(t, e->end);
-        } else if (is_whole && e->end >= e->begin) {
-            add_step(m, m->n_runs - 1, e);
-        }
+        const bool is_step = whole_runs_has(&runs, e);
+        if (is_step && runs.n <= RUNS) add_step(m, m->n_runs - 1, e);
+        const bool begins = runs.n > m->n_runs && runs.n <= RUNS;
+        if (!begins) continue;
+        m->begin[m->n_runs] = (double)weft_traced_time(t, e->begin);
+        m->end[m->n_runs++] = (double)weft_traced_time(t, e->end);
     }
 }
 
@@ -296,18 +295,10 @@ static void add_events(report_data *data, const measured *m, int run, const json
                        bars *b, double zero)
 {
     const weft_traced *t = m->traced;
-    int at = -1;
-    bool is_whole = false;
-    for (int64_t i = 0; i < t->n_events; i++) {
-        const weft_traced_event *e = &t->events[i];
-        if (e->program != m->program) continue;
-        if (e->kind == WEFT_TRACED_RUN) {
-            is_whole = e->end > e->begin;
-            at += is_whole;
-        } else if (is_whole && at == run && e->end >= e->begin) {
-            add_event(data, m, rows, b, e, zero);
-        }
-    }
+    whole_runs runs = {.program = m->program};
+    for (int64_t i = 0; i < t->n_events; i++)
+        if (whole_runs_has(&runs, &t->events[i]) && runs.n - 1 == run)
+            add_event(data, m, rows, b, &t->events[i], zero);
 }
 
 /* NULL: this rank has no such run, or its bars have no room. */

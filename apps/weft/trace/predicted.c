@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whole_runs.h"
+
 enum { SHOWN = 5, QUEUES = 1 << WEFT_MAX_AXES };
 
 static bool is_predicted(const weft_traced_program *program)
@@ -69,37 +71,27 @@ static int larger(const void *a, const void *b)
     return left < right ? 1 : left > right ? -1 : 0;
 }
 
-/* Of the runs that are whole; returns how many these are. */
-static int64_t measure(const weft_traced *traced, int number, difference *all, double *run)
+static void measure(const weft_traced *traced, whole_runs *runs, difference *all)
 {
-    int64_t n = 0;
-    bool counts = false;
     for (int64_t i = 0; i < traced->n_events; i++) {
         const weft_traced_event *e = &traced->events[i];
-        if (e->program != number) continue;
-        if (e->kind == WEFT_TRACED_RUN) {
-            counts = e->end > e->begin;
-            if (counts) n++, *run += (double)(e->end - e->begin);
-        } else if (counts && e->end > e->begin) {
-            all[e->step].measured += (double)(e->end - e->begin);
-        }
+        if (whole_runs_has(runs, e)) all[e->step].measured += (double)(e->end - e->begin);
     }
-    return n;
 }
 
-static void print(const weft_traced_program *program, difference *all, int64_t n, double run,
+static void print(const weft_traced_program *program, difference *all, const whole_runs *runs,
                   FILE *file)
 {
     double predicted = 0;
     for (int s = 0; s < program->n_steps; s++) {
         all[s].predicted = (double)program->steps[s].predicted_total;
-        all[s].measured /= (double)n;
+        all[s].measured /= (double)runs->n;
         predicted += all[s].predicted;
     }
     fprintf(
         file,
         "%s: %.4g ms a run, and %.4g ms were predicted; the steps that differ most, on rank 0:\n",
-        program->name, 1e-6 * run / (double)n, 1e-6 * predicted);
+        program->name, 1e-6 * runs->ns / (double)runs->n, 1e-6 * predicted);
     qsort(all, (size_t)program->n_steps, sizeof *all, larger);
     for (int s = 0; s < SHOWN && s < program->n_steps; s++)
         fprintf(file, "  %10.4g us, predicted %10.4g us: %s, %s\n", 1e-3 * all[s].measured,
@@ -111,14 +103,14 @@ weft_status predicted_print(const weft_traced *traced, FILE *file, weft_error *e
     for (int i = 0; i < traced->n_programs; i++) {
         const weft_traced_program *program = &traced->programs[i];
         const size_t bytes = ((size_t)program->n_steps + 1) * sizeof(difference);
-        double run = 0;
+        whole_runs runs = {.program = i};
         if (!is_predicted(program)) continue;
         difference *all = calloc(1, bytes);
         if (!all) return weft_fail_memory(error, bytes);
         for (int s = 0; s < program->n_steps; s++)
             all[s].step = &program->steps[s];
-        const int64_t n = measure(traced, i, all, &run);
-        if (n > 0) print(program, all, n, run, file);
+        measure(traced, &runs, all);
+        if (runs.n > 0) print(program, all, &runs, file);
         free(all);
     }
     return WEFT_OK;

@@ -1,4 +1,4 @@
-/* summary: what it is, how long it takes, how much memory; where the time goes; advice, if the plan has some. */
+/* summary: what it is, how long it takes, how much memory; where the time goes. */
 
 function facts(pairs) {
   const shown = pairs.filter(pair => pair && pair[1] != null && pair[1] !== "");
@@ -113,30 +113,4 @@ function timeSection() {
     node.append(smallTable("Ranks, measured, medians of their runs" + more, ["rank", "a run", "computing", "in exchanges"],
       measured.ranks.map(r => row("rank " + r.rank, secondsText(r.seconds), secondsText(r.compute), secondsText(r.waiting)))));
   }
-}
-
-/* ---- advice: whatever entries the plan has, known members first ---- */
-
-const adviceFirst = ["text", "advice", "what", "why", "command"];
-
-function adviceValue(name, value) {
-  if (value !== null && typeof value === "object") return JSON.stringify(value);
-  if (typeof value === "number" && /seconds/.test(name)) return secondsText(value);
-  if (typeof value === "number" && /bytes/.test(name)) return bytesText(value);
-  return String(value);
-}
-
-function adviceEntry(entry) {
-  if (entry === null || typeof entry !== "object") return el("li", {}, String(entry));
-  const names = Object.keys(entry).sort((a, b) => (adviceFirst.indexOf(a) + 1 || 99) - (adviceFirst.indexOf(b) + 1 || 99));
-  return el("li", {}, names.map(name => el("div", {class: name === "command" ? "code" : false},
-    adviceFirst.includes(name) ? "" : name.replaceAll("_", " ") + ": ", adviceValue(name, entry[name]))));
-}
-
-function adviceSection() {
-  const advice = (data.plan && data.plan.advice) || (data.prediction && data.prediction.advice);
-  if (!advice) return;
-  const entries = Array.isArray(advice) ? advice : [advice];
-  section("advice", "Advice", entries.length ? el("ol", {}, entries.map(adviceEntry)) :
-    el("p", {}, "There is nothing that would make the step shorter by 2 % or more."));
 }

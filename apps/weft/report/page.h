@@ -13,8 +13,8 @@ enum { REPORT_MOST_BYTES = 2000000 };
 char *report_page_text(const json_t *data);
 /* report_page_bytes - how long the page gets with a text of the data. */
 size_t report_page_bytes(const char *text);
-/* report_page_write - the page. Local. returns WEFT_IO where it cannot be written */
-weft_status report_page_write(const char *text, FILE *file, weft_error *error);
+/* report_page_write - the page. Local. What cannot be written is known by ferror(file). */
+void report_page_write(const char *text, FILE *file);
 /* report_page_is_ours - whether the file at `path` begins as a page of ours does. False where there is none. */
 bool report_page_is_ours(const char *path);
 

@@ -80,9 +80,8 @@ static weft_status write_file(const char *path, const char *text, app_phase *pha
     app_whole_file file;
     WEFT_TRY(app_whole_open(&file, path, error));
     *phase = APP_RUNNING;
-    const weft_status status = report_page_write(text, file.stream, error);
-    WEFT_TRY(app_whole_close(&file, status == WEFT_OK, error));
-    return status;
+    report_page_write(text, file.stream);
+    return app_whole_close(&file, true, error);
 }
 
 static void say(const report_data *data, const char *path, const char *text)

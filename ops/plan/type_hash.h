@@ -1,7 +1,7 @@
 /* type_hash.h (private): which types, and which bytes, are the same: a hash to find them by, and the comparison that decides.
  *
- * Names are the graph's, each of which is there once, so their addresses are compared. Such a hash is of one process alone: no digest
- * and no file has it.
+ * A graph holds each name once, so two names are equal where their addresses are. Such a hash is of one process alone: no digest and
+ * no file has it.
  */
 #ifndef WEFT_TYPE_HASH_H
 #define WEFT_TYPE_HASH_H

@@ -19,7 +19,8 @@ FAULTS = [
     # ---- layout
     Fault("blocks_are_rounded_down", "layout/box.c", "length / n + (length % n != 0)", "length / n", "^layout/"),
     Fault("common_box_ends_with_the_later", "layout/box.c", "a->end[d] < b->end[d] ?", "a->end[d] > b->end[d] ?", "^layout/"),
-    Fault("all_gather_counts_what_it_sends", "layout/convert.c", "[WEFT_ALL_GATHER] = count_to", "[WEFT_ALL_GATHER] = count_from",
+    Fault("all_gather_counts_what_it_sends", "layout/convert.c", "[WEFT_REDUCE_SCATTER] = count_from, [WEFT_ALL_GATHER] = count_to",
+          "[WEFT_REDUCE_SCATTER] = count_to, [WEFT_ALL_GATHER] = count_from",
           "^layout/convert$|^ops/plan"),
     Fault("gather_while_the_axis_is_wanted", "layout/convert.c",
           "if (axis < 0 || weft_spec_state(p->to, p->n_dims, axis) != WEFT_REPLICATED) continue;", "if (axis < 0) continue;",
@@ -29,7 +30,7 @@ FAULTS = [
     Fault("all_reduce_costs_a_reduce_scatter", "layout/convert.c", "2 * bytes * part : bytes * part;", "bytes * part : bytes * part;",
           "^layout/|^ops/(single_axis|plans|policy|links)$"),
     # ---- collectives and copies
-    Fault("no_part_is_the_first", "collectives/move_pieces.c", "in->is_first = is_first(p, ranks[i]);", "in->is_first = false;",
+    Fault("part_of_rank_0_is_not_the_first", "collectives/move_pieces.c", "in->is_first = is_first(p, ranks[i]);", "in->is_first = is_first(p, ranks[i]) && i > 0;",
           "^collectives/(move|all_reduce|joined)$"),
     Fault("pieces_lie_over_each_other", "collectives/move_pieces.c", "next += piece_bytes(move, piece);",
           "next += piece_bytes(move, piece) - 8;", "^collectives/(move|joined)$"),

@@ -60,7 +60,7 @@ FAULTS = [
     Fault("slope_of_cos_is_sin", "ops/op/cos.c", "weft_neg(weft_mul(vjp->dout[0], weft_sin(vjp->in[0])))",
           "weft_mul(vjp->dout[0], weft_sin(vjp->in[0]))", "^oracle/gradients$"),
     Fault("sums_run_the_same_way_back", "ops/op/cumsum.c", "back.reverse = !back.reverse;", "", "^oracle/gradients$"),
-    Fault("relu_lets_zero_through", "ops/op/relu.c", "weft_greater(y, zero)", "weft_greater_equal(y, zero)", "^autodiff/special_points$"),
+    Fault("relu_lets_zero_through", "ops/op/relu.c", "weft_greater(y, zero)", "weft_greater_equal(y, zero)", "^autodiff/kinks$"),
     Fault("gelu_bends_otherwise", "ops/op/gelu_slope.c", "3.0 * c * k", "2.0 * c * k", "^oracle/gradients$"),
     Fault("mod_rises_with_its_divisor", "ops/op/mod.c", "weft_neg(weft_sum_to(weft_mul(vjp->dout[0], times), vjp->in[1]))",
           "weft_sum_to(weft_mul(vjp->dout[0], times), vjp->in[1])", "^oracle/gradients$"),

@@ -1,8 +1,8 @@
 /* elide_casts: casts around kernels that read and write 16-bit numbers themselves are left out.
  *
- * Ops that add up have operands of f32: a program of bf16 makes f32 of its numbers before attention, and bf16 of the
- * result. Where a program lets products be computed in bf16, a kernel may round its operands to that itself
- * (`narrows`); then both casts are steps for nothing. Such an operand is read as it was before it was cast, or as
+ * Ops that add up have results of f32, and many operands of f32: a program of bf16 makes f32 of its numbers before attention,
+ * and bf16 of the result. A kernel may do so as it reads and stores (`converts`). Where a program lets products be computed in
+ * bf16, it may round its operands to that (`narrows`). Then both casts are steps for nothing. Such an operand is read as it was before it was cast, or as
  * what it is cast to, if that is there by then; a result that nobody reads but a cast comes out as what that gives.
  * The bits are those of a kernel that rounds at its edges.
  */
@@ -33,6 +33,15 @@ static bool is_cast(const weft_plan *plan, const weft_step *step, weft_dtype fro
            weft_same_dims(plan, step->in[0], step->out[0], in->type.shape.n_dims);
 }
 
+static bool has_casts(const weft_plan *plan)
+{
+    bool any = false;
+    for (uint32_t s = 0; s < plan->n_steps && !any; s++)
+        any = is_cast(plan, &plan->steps[s], WEFT_F32, WEFT_BF16) ||
+              is_cast(plan, &plan->steps[s], WEFT_BF16, WEFT_F32);
+    return any;
+}
+
 static weft_status count_uses(eliding *n, weft_error *error)
 {
     const weft_plan *plan = n->plan;
@@ -58,30 +67,43 @@ static weft_status count_uses(eliding *n, weft_error *error)
 
 /* ---- whether ------------------------------------------------------------------------------------- */
 
+/* Numbers of bf16 in place of a step's f32: are they what the f32 were cast from or to, or are they rounded here? */
+typedef enum change { EXACT, ROUNDED } change;
+
 /* Would every rank's kernel do the step, and do so with numbers of either kind? */
-static bool all_narrow(const weft_plan *plan, const weft_step *step)
+static bool all_take(const weft_plan *plan, const weft_step *step, change change)
 {
+    const bool may_round = plan->precision == WEFT_PRECISION_BF16;
     bool all = true;
     for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh) && all; rank++) {
         weft_call call;
         weft_kernel_choice choice;
         weft_step_call(plan, step, rank, &call);
         all =
-            weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK && choice.kernel->narrows;
+            weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
+            ((change == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
     }
     return all;
 }
 
-/* Where the same numbers stand in bf16 when step s begins; 0: nowhere. */
-static uint32_t narrow_operand(const eliding *n, uint32_t s, uint32_t placed)
+/* Where the numbers stand in bf16 from which an operand of step s was cast; 0: nowhere. */
+static uint32_t cast_from(const eliding *n, uint32_t s, uint32_t placed)
 {
     const weft_plan *plan = n->plan;
-    const uint32_t m = n->maker[placed], c = n->cast[placed];
-    if (is_carried(plan, placed)) return 0;
-    if (m && is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32) &&
-        plan->steps[m - 1].scan == plan->steps[s].scan)
-        return plan->steps[m - 1].in[0];
-    const bool is_there = c && c - 1 < s && plan->steps[c - 1].scan == plan->steps[s].scan;
+    const uint32_t m = n->maker[placed];
+    const bool is_cast_there = m && !is_carried(plan, placed) &&
+                               is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32) &&
+                               plan->steps[m - 1].scan == plan->steps[s].scan;
+    return is_cast_there ? plan->steps[m - 1].in[0] : 0;
+}
+
+/* Where an operand stands rounded when step s begins; 0: nowhere. */
+static uint32_t cast_to(const eliding *n, uint32_t s, uint32_t placed)
+{
+    const weft_plan *plan = n->plan;
+    const uint32_t c = n->cast[placed];
+    const bool is_there = c && c - 1 < s && !is_carried(plan, placed) &&
+                          plan->steps[c - 1].scan == plan->steps[s].scan;
     return is_there && !is_carried(plan, plan->steps[c - 1].out[0]) ? plan->steps[c - 1].out[0] : 0;
 }
 
@@ -131,10 +153,12 @@ static weft_status narrow_operands(eliding *n, uint32_t s, weft_error *error)
     const weft_step before = *step;
     step->in = in;
     for (int i = 0; i < step->n_in; i++) {
-        const uint32_t to = narrow_operand(n, s, before.in[i]);
-        if (!to) continue;
+        const uint32_t from = cast_from(n, s, before.in[i]),
+                       to = from ? from : cast_to(n, s, before.in[i]);
+        const change change = from ? EXACT : ROUNDED;
+        if (!to || !all_take(plan, &before, change)) continue;
         in[i] = to;
-        if (!all_narrow(plan, step)) {
+        if (!all_take(plan, step, change)) {
             in[i] = before.in[i];
             continue;
         }
@@ -154,9 +178,9 @@ static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
     step->out = out;
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t c = only_cast(n, &before, o);
-        if (!c) continue;
+        if (!c || !all_take(plan, &before, EXACT)) continue;
         out[o] = plan->steps[c - 1].out[0];
-        if (!all_narrow(plan, step)) {
+        if (!all_take(plan, step, EXACT)) {
             out[o] = before.out[o];
             continue;
         }
@@ -168,8 +192,7 @@ static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
 
 static bool may_narrow(const weft_plan *plan, const weft_step *step)
 {
-    return step->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, step) &&
-           all_narrow(plan, step);
+    return step->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, step);
 }
 
 /* Operands of all steps first: a gradient reads what its op gave, which a cast alone should. */
@@ -177,7 +200,7 @@ weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
 {
     eliding n = {.plan = plan};
     uint32_t kept = 0;
-    if (plan->precision != WEFT_PRECISION_BF16) return WEFT_OK;
+    if (!has_casts(plan)) return WEFT_OK;
     WEFT_TRY(count_uses(&n, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         if (may_narrow(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));

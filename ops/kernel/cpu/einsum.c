@@ -16,6 +16,9 @@
 
 #include <string.h>
 
+#include "weft/extend/half.h"
+#include "weft/extend/target_clones.h"
+
 /* ---- sorting dims into groups ---------------------------------------------------------------- */
 
 static void add_dim(weft_einsum *p, const weft_dim *dim, int64_t size, const weft_strided tensor[3])
@@ -130,6 +133,14 @@ static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
                          column->stride[tensor]};
 }
 
+/* Where the product goes as bf16, once all of it is summed up; nowhere: {0}. */
+static weft_matrix narrow_at(const weft_einsum *p, int64_t offset, bool is_last,
+                             const weft_einsum_dim *row, const weft_einsum_dim *column)
+{
+    if (p->narrow == NULL || !is_last) return (weft_matrix){0};
+    return (weft_matrix){p->narrow + offset, row->stride[WEFT_OUT], column->stride[WEFT_OUT]};
+}
+
 /* Of which lanes share out the longer side; of several, each has some. */
 static bool is_one_product(const weft_einsum *p)
 {
@@ -161,6 +172,7 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
                                   .a = matrix_at(p, WEFT_A, at[WEFT_A] + added[WEFT_A], &m, &p->dk),
                                   .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
                                   .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n),
+                                  .narrow = narrow_at(p, at[WEFT_OUT], l + 1 == n_added, &m, &n),
                                   .stream = p->stream,
                                   .lane = lane,
                                   .unit = is_shared ? p->slice : 0};
@@ -361,10 +373,35 @@ static void run_zeros(const weft_einsum *p, weft_stream *stream)
         memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
 }
 
+/* ---- results of bf16 ------------------------------------------------------------------------- */
+
+WEFT_TARGET_CLONES static void narrow_all(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const weft_einsum *p = argument;
+    const float *sums = (const float *)(const void *)p->data[WEFT_OUT];
+    uint16_t *to = p->narrow;
+    (void)lane;
+    WEFT_IVDEP
+    for (int64_t i = begin; i < end; i++)
+        to[i] = weft_bf16_of_f32(sums[i]);
+}
+
 static void point_at(weft_einsum *p, const weft_call *call)
 {
+    const bool is_narrow = call->out[0].dtype == WEFT_BF16;
     p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data;
-    p->data[WEFT_OUT] = call->out[0].data;
+    p->data[WEFT_OUT] = is_narrow ? call->scratch : call->out[0].data;
+    p->narrow = is_narrow ? call->out[0].data : NULL;
+}
+
+/* Kernels of ours round what they sum up; else it is done afterwards. */
+static void run(const weft_einsum *p, const weft_call *call)
+{
+    const int64_t n = weft_view_count(&call->out[0]);
+    if (p->adds) weft_begin_sum(call);
+    p->run(p, call->stream);
+    if (p->narrow != NULL && p->body != run_packed && n > 0)
+        weft_parallel(call->stream, n, 1 << 14, narrow_all, (void *)(uintptr_t)p);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */
@@ -374,14 +411,14 @@ static void plan(weft_einsum *p, const weft_call *call)
     const weft_view *out = &call->out[0];
     const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
                                     weft_strided_view(&call->in[1]), weft_strided_view(out)};
-    *p = (weft_einsum){.dtype = out->dtype,
+    *p = (weft_einsum){.dtype = weft_dtype_computes(out->dtype),
                        .reads = call->in[0].dtype,
                        .stream = call->stream,
                        .run = run_zeros,
                        .adds = call->accumulates,
                        .count = weft_view_count(out)};
     for (int t = 0; t < WEFT_NEST_TENSORS; t++)
-        p->bytes[t] = weft_dtype_bytes(tensor[t].view->dtype);
+        p->bytes[t] = weft_dtype_bytes(t == WEFT_OUT ? p->dtype : tensor[t].view->dtype);
     if (p->count == 0) return;
     sort_dims(p, tensor);
     if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
@@ -420,8 +457,23 @@ static void launch(const weft_call *call)
 {
     weft_einsum *p = call->prepared;
     point_at(p, call);
-    if (p->adds) weft_begin_sum(call);
-    p->run(p, call->stream);
+    run(p, call);
+}
+
+/* Of 16 bits the result is f32, or bf16 for bf16. */
+static bool takes(const weft_call *call)
+{
+    const weft_dtype reads = call->in[0].dtype, makes = call->out[0].dtype;
+    if (call->in[1].dtype != reads) return false;
+    return makes == weft_dtype_computes(reads) ||
+           (makes == WEFT_BF16 && reads == WEFT_BF16 && !call->accumulates);
+}
+
+/* What is to be bf16 is summed up in f32. */
+static int64_t scratch(const weft_call *call)
+{
+    if (call->out[0].dtype != WEFT_BF16) return 0;
+    return weft_view_count(&call->out[0]) * (int64_t)sizeof(float);
 }
 
 void weft_einsum_cpu(const weft_call *call)
@@ -429,8 +481,7 @@ void weft_einsum_cpu(const weft_call *call)
     weft_einsum p;
     plan(&p, call);
     point_at(&p, call);
-    if (p.adds) weft_begin_sum(call);
-    p.run(&p, call->stream);
+    run(&p, call);
 }
 
 const weft_kernel weft_kernel_einsum = {
@@ -438,9 +489,12 @@ const weft_kernel weft_kernel_einsum = {
     .name = "einsum",
     .device = WEFT_CPU,
     .dtypes = WEFT_WIDE_DTYPES | WEFT_HALF_DTYPES,
+    .takes = takes,
+    .scratch = scratch,
     .prepare = prepare,
     .launch = launch,
     .accumulates = true,
     .carried_alone = true,
+    .converts = true,
     .prepares_alike = true,
 };

@@ -17,8 +17,10 @@ struct weft_einsum {
     weft_piece body;                                        /* what a lane does of it */
     int64_t count, grain;                                   /* of the lanes' work     */
     weft_stream *stream;
-    weft_dtype dtype, reads; /* of out; of a and b */
+    weft_dtype dtype, reads; /* of sums; of a and b */
     char *data[WEFT_NEST_TENSORS];
+    uint16_t *
+        narrow; /* where sums go as bf16, with the strides of out, which is then memory for them; NULL: they stay */
     size_t bytes[WEFT_NEST_TENSORS];
     weft_nest free, m, n; /* free: batch; later also what is left of m and n */
     weft_nest k, lone;    /* lone: summed dims of one operand only           */

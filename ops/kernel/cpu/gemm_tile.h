@@ -55,18 +55,20 @@ typedef struct operand {
 
 /* c [rows, columns] = or += alpha a b, where packed a is [k, rows] and b [k, vectors]. */
 typedef struct tile {
-    int64_t k;
+    int64_t k; /* steps */
     operand a, b;
     void *c;
     int64_t leading; /* of c, in elements */
     int columns;     /* of c; b has zeros in the rest of its last vector */
     bool add;
     double alpha;
+    uint16_t *narrow; /* not NULL: what c would be goes there, as bf16, and c stays as it is */
+    int64_t narrow_leading;
     ahead *next; /* [2] */
 } tile;
 
 /* c [8, vectors] = or += alpha a b, of operands as they lie, for products too small to be worth packing: element (i, l) of
- * a is a[i * a_row + l * a_step], row l of b begins at b[l * b_step]. */
+ * a is a[i * a_row + l * a_step], row l of b begins at b[l * b_step]. Of pairs a_step is 1, and k is of pairs. */
 typedef struct loose_tile {
     int64_t k;
     const void *a, *b;
@@ -75,6 +77,8 @@ typedef struct loose_tile {
     int64_t leading; /* of c */
     bool add;
     double alpha;
+    uint16_t *narrow; /* as in tile */
+    int64_t narrow_leading;
 } loose_tile;
 
 /* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
@@ -91,15 +95,16 @@ typedef void (*tile_function)(const tile *t);
 typedef void (*loose_function)(const loose_tile *t);
 typedef struct tile_kernels {
     int width; /* elements of a vector */
+    int each;  /* of k in a step: 2 where products of pairs are summed up by one instruction */
     tile_function compute[TILE_ROWS][TILE_VECTORS];
     /* of TILE_ROWS rows and whole vectors, not both packed */
     tile_function first[WAYS_OF_A][WAYS_OF_B][TILE_VECTORS];
     loose_function loose[TILE_VECTORS];
-    /* One panel of n <= panel elements by k, to [k, width]. */
+    /* One panel of n <= panel elements by k, to [steps, width]. */
     void (*pack)(const side *from, int n, int width, int64_t k, void *to);
 } tile_kernels;
 
-/* NULL where weft_gemm_has says no. */
+/* Of what is computed with as it is stored; NULL where weft_gemm_has says no. */
 const tile_kernels *weft_gemm_kernels(weft_dtype dtype);
 
 #endif

@@ -1,5 +1,5 @@
-/* elide_casts_test: products of bf16 store their results as bf16 themselves where nobody reads them otherwise, with the bits
- * of a product that is rounded behind; what is partial is rounded once it is whole.
+/* elide_casts_test: a product of bf16 that only a cast to bf16 reads stores bf16 itself, with the bits of that cast. A partial
+ * result stays f32, and is rounded after the exchange.
  */
 #include "ops/compile/passes.h"
 #include "ops/run/program.h"

@@ -1,8 +1,8 @@
 /* Products of bf16 against three nested loops in f64: every edge of their tiles, odd depths, strides, results of f32 and of
  * bf16, numbers that are none, and the same bits however they are cut.
  *
- * A product of two bf16 is exact in f32. What is summed up in f32 is off by a few ulps of the sum of magnitudes; what is
- * stored as bf16 is the f32 rounded, to the bit. Denormals count as themselves or as 0.
+ * A product of two bf16 is exact in f32. A sum in f32 is off by a few ulps of the sum of magnitudes. A result of bf16 is the
+ * f32 rounded, to the bit. Denormals count as themselves or as 0.
  */
 #include "cpu/gemm.h"
 #include "kernel_views.h"

@@ -71,7 +71,7 @@ static weft_status count_uses(eliding *n, weft_error *error)
 typedef enum change { EXACT, ROUNDED } change;
 
 /* Would every rank's kernel do the step, and do so with numbers of either kind? */
-static bool all_take(const weft_plan *plan, const weft_step *step, change change)
+static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
 {
     const bool may_round = plan->precision == WEFT_PRECISION_BF16;
     bool all = true;
@@ -81,7 +81,7 @@ static bool all_take(const weft_plan *plan, const weft_step *step, change change
         weft_step_call(plan, step, rank, &call);
         all =
             weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
-            ((change == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
+            ((kind == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
     }
     return all;
 }
@@ -155,10 +155,10 @@ static weft_status narrow_operands(eliding *n, uint32_t s, weft_error *error)
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t from = cast_from(n, s, before.in[i]),
                        to = from ? from : cast_to(n, s, before.in[i]);
-        const change change = from ? EXACT : ROUNDED;
-        if (!to || !all_take(plan, &before, change)) continue;
+        const change kind = from ? EXACT : ROUNDED;
+        if (!to || !all_take(plan, &before, kind)) continue;
         in[i] = to;
-        if (!all_take(plan, step, change)) {
+        if (!all_take(plan, step, kind)) {
             in[i] = before.in[i];
             continue;
         }

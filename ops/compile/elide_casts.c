@@ -2,9 +2,12 @@
  *
  * Ops that add up have results of f32, and many operands of f32: a program of bf16 makes f32 of its numbers before attention,
  * and bf16 of the result. A kernel may do so as it reads and stores (`converts`). Where a program lets products be computed in
- * bf16, it may round its operands to that (`narrows`). Then both casts are steps for nothing. Such an operand is read as it was before it was cast, or as
- * what it is cast to, if that is there by then; a result that nobody reads but a cast comes out as what that gives.
- * The bits are those of a kernel that rounds at its edges.
+ * bf16, it may round its operands to that (`narrows`). Then both casts are steps for nothing. Such an operand is read as it
+ * was before it was cast; where it is rounded, as what it is cast to, if that is there by then. A result that nobody reads but
+ * a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
+ *
+ * A variable of f32 that is cast for products alone is rounded by them as they read it: so no copy of it stays from the forward
+ * pass to the backward pass.
  */
 #include "passes.h"
 
@@ -79,9 +82,8 @@ static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
         weft_call call;
         weft_kernel_choice choice;
         weft_step_call(plan, step, rank, &call);
-        all =
-            weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
-            ((kind == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
+        all = weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
+              ((kind == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
     }
     return all;
 }
@@ -119,6 +121,11 @@ static uint32_t only_cast(const eliding *n, const weft_step *step, int o)
                          plan->placed[plan->steps[c - 1].out[0]].home == WEFT_TEMPORARY &&
                          !is_carried(plan, plan->steps[c - 1].out[0]);
     return is_only ? c : 0;
+}
+
+static bool may_change(const weft_plan *plan, const weft_step *step)
+{
+    return step->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, step);
 }
 
 /* ---- what is done -------------------------------------------------------------------------------- */
@@ -190,9 +197,80 @@ static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
     return WEFT_OK;
 }
 
-static bool may_narrow(const weft_plan *plan, const weft_step *step)
+/* ---- variables read as they are ------------------------------------------------------------------ */
+
+/* Which operand of a step is that; it has no other of the same. -1: none, or several. */
+static int only_operand(const weft_plan *plan, const weft_step *step, uint32_t placed)
 {
-    return step->kind == WEFT_STEP_KERNEL && !weft_step_accumulates(plan, step);
+    int found = -1, n = 0;
+    for (int i = 0; i < step->n_in; i++)
+        if (weft_placed_owner(plan, step->in[i]) == placed) found = i, n++;
+    return n == 1 && step->in[found] == placed ? found : -1;
+}
+
+static bool is_in(const weft_plan *plan, const weft_step *step, uint32_t variable)
+{
+    for (int o = 0; o < step->n_out; o++)
+        if (weft_placed_owner(plan, step->out[o]) == variable) return true;
+    return false;
+}
+
+/* May step s read the variable that step c casts? All its other operands are of bf16: which of two to round nobody could tell. */
+static bool takes_variable(const eliding *n, uint32_t c, uint32_t s)
+{
+    const weft_plan *plan = n->plan;
+    const weft_step *step = &plan->steps[s];
+    const uint32_t from = plan->steps[c].in[0], placed = plan->steps[c].out[0];
+    const int i = only_operand(plan, step, placed);
+    if (i < 0 || !may_change(plan, step) || step->scan != plan->steps[c].scan) return false;
+    uint32_t in[WEFT_MAX_IN + 1];
+    weft_step changed = *step;
+    for (int k = 0; k < step->n_in; k++) {
+        in[k] = k == i ? from : step->in[k];
+        if (k != i && plan->placed[step->in[k]].type.dtype != WEFT_BF16) return false;
+    }
+    changed.in = in;
+    return all_take(plan, &changed, EXACT);
+}
+
+/* Do all who read what step c casts take the variable itself, and before it is written? */
+static bool all_take_variable(const eliding *n, uint32_t c)
+{
+    const weft_plan *plan = n->plan;
+    const uint32_t variable = weft_placed_owner(plan, plan->steps[c].in[0]),
+                   placed = plan->steps[c].out[0];
+    uint32_t left = n->n_reads[weft_placed_owner(plan, placed)];
+    for (uint32_t s = c + 1; s < plan->n_steps && left > 0; s++) {
+        if (is_in(plan, &plan->steps[s], variable)) return false;
+        bool reads = false;
+        for (int i = 0; i < plan->steps[s].n_in; i++)
+            reads = reads || weft_placed_owner(plan, plan->steps[s].in[i]) == placed;
+        if (!reads) continue;
+        if (!takes_variable(n, c, s)) return false;
+        left--;
+    }
+    return left == 0;
+}
+
+static weft_status read_variables(eliding *n, uint32_t c, weft_error *error)
+{
+    weft_plan *plan = n->plan;
+    const uint32_t from = plan->steps[c].in[0], placed = plan->steps[c].out[0];
+    const bool is_ours = is_cast(plan, &plan->steps[c], WEFT_F32, WEFT_BF16) &&
+                         plan->placed[from].home == WEFT_VARIABLE_HOME &&
+                         plan->placed[placed].home == WEFT_TEMPORARY && !is_carried(plan, placed);
+    if (!is_ours || n->is_gone[c] || !all_take_variable(n, c)) return WEFT_OK;
+    for (uint32_t s = c + 1; s < plan->n_steps; s++) {
+        weft_step *step = &plan->steps[s];
+        const int i = only_operand(plan, step, placed);
+        if (i < 0) continue;
+        uint32_t *in = own_list(plan, step->in, step->n_in, error);
+        if (!in) return WEFT_MEMORY;
+        in[i] = from;
+        step->in = in;
+    }
+    n->is_gone[c] = true;
+    return WEFT_OK;
 }
 
 /* Operands of all steps first: a gradient reads what its op gave, which a cast alone should. */
@@ -203,9 +281,11 @@ weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
     if (!has_casts(plan)) return WEFT_OK;
     WEFT_TRY(count_uses(&n, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        if (may_narrow(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));
+        if (may_change(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        if (may_narrow(plan, &plan->steps[s])) WEFT_TRY(narrow_results(&n, s, error));
+        if (may_change(plan, &plan->steps[s])) WEFT_TRY(narrow_results(&n, s, error));
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        WEFT_TRY(read_variables(&n, s, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         if (!n.is_gone[s]) plan->steps[kept++] = plan->steps[s];
     plan->n_steps = kept;

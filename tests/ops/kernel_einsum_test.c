@@ -84,6 +84,28 @@ static void compare_narrow(const weft_call *call)
     view_free(&narrow.out[0]);
 }
 
+/* An operand of f32 beside one of bf16 is as its bf16, to the bit. */
+static void compare_rounded(const weft_call *call, int operand)
+{
+    weft_call wide = *call, narrow = *call;
+    wide.in[operand].dtype = WEFT_F32;
+    wide.in[operand] = view_like(&wide.in[operand]);
+    narrow.in[operand] = view_like(&call->in[operand]);
+    view_randomize(&wide.in[operand]);
+    for (int64_t i = 0; i < weft_view_count(&narrow.in[operand]); i++)
+        ((uint16_t *)narrow.in[operand].data)[i] =
+            weft_bf16_of_f32(((const float *)wide.in[operand].data)[i]);
+    wide.out[0] = view_like(&call->out[0]);
+    narrow.out[0] = view_like(&call->out[0]);
+    CHECK(weft_kernel_einsum.takes(&wide));
+    run_on_lanes(weft_einsum_cpu, &wide);
+    run_on_lanes(weft_einsum_cpu, &narrow);
+    if (!CHECK(view_same_bits(&wide.out[0], &narrow.out[0])))
+        say_what(call, ", of f32", view_distance(&wide.out[0], &narrow.out[0]));
+    view_free(&wide.in[operand]), view_free(&narrow.in[operand]);
+    view_free(&wide.out[0]), view_free(&narrow.out[0]);
+}
+
 static void compare(weft_call *call, double tolerance)
 {
     weft_view plain = view_like(&call->out[0]);
@@ -95,7 +117,9 @@ static void compare(weft_call *call, double tolerance)
     if (!CHECK(distance <= tolerance)) say_what(call, "", distance);
     view_free(&plain);
     compare_begun(call, tolerance);
-    if (call->in[0].dtype == WEFT_BF16) compare_narrow(call);
+    if (call->in[0].dtype != WEFT_BF16) return;
+    compare_narrow(call);
+    compare_rounded(call, random_below(2));
 }
 
 static void random_case(weft_dtype dtype, int most)

@@ -11,7 +11,6 @@
  */
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"
-#include "cpu/gemv.h"
 #include "cpu/matrix.h"
 
 #include <string.h>
@@ -164,6 +163,8 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
         if (is_shared && l > 0) weft_stream_again(p->stream, lane);
         const weft_product one = {.dtype = p->dtype,
                                   .reads = p->reads,
+                                  .rounds_a = p->rounds[WEFT_A],
+                                  .rounds_b = p->rounds[WEFT_B],
                                   .m = m.size,
                                   .n = n.size,
                                   .k = p->dk.size,
@@ -211,83 +212,17 @@ static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void run_lanes(const weft_einsum *p, weft_stream *stream)
-{
-    weft_parallel(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
-}
-
 static void run_whole(const weft_einsum *p, weft_stream *stream)
 {
     weft_parallel_whole(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
 }
 
-/* ---- a vector and a matrix ----------------------------------------------------------------------- */
-
-static weft_vector_product vector_product_at(const weft_einsum *p, const int64_t free[3])
-{
-    const int x = p->dm.size == 1 ? WEFT_A : WEFT_B, w = WEFT_A + WEFT_B - x;
-    const weft_einsum_dim *n = x == WEFT_A ? &p->dn : &p->dm;
-    return (weft_vector_product){
-        .reads = p->reads,
-        .n = n->size,
-        .k = p->dk.size,
-        .x = p->data[x] + (size_t)free[x] * p->bytes[x],
-        .x_step = p->dk.stride[x],
-        .w = p->data[w] + (size_t)free[w] * p->bytes[w],
-        .along_k = p->dk.stride[w],
-        .along_n = n->stride[w],
-        .y = p->data[WEFT_OUT] + (size_t)free[WEFT_OUT] * p->bytes[WEFT_OUT],
-        .y_step = n->stride[WEFT_OUT],
-    };
-}
-
-/* Results from `first` on, so many, of one product; all of k. */
-static void multiply_vector(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t n)
-{
-    const int64_t n_added = weft_nest_count(&p->k);
-    for (int64_t l = 0; l < n_added; l++) {
-        int64_t at[3];
-        weft_nest_offset(&p->k, l, at);
-        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
-            at[t] += free[t];
-        weft_vector_product one = vector_product_at(p, at);
-        one.adds = l > 0 || p->adds;
-        weft_gemv(&one, first, one.n - first < n ? one.n : first + n);
-    }
-}
-
-static void run_vectors(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const weft_einsum *p = argument;
-    (void)lane;
-    for (int64_t i = begin, n; i < end; i += n) {
-        int64_t free[3];
-        const int64_t left = p->slices - i % p->slices;
-        n = end - i < left ? end - i : left;
-        weft_nest_offset(&p->free, i / p->slices, free);
-        multiply_vector(p, free, i % p->slices * p->slice, n * p->slice);
-    }
-}
+/* ---- matrices ------------------------------------------------------------------------------------ */
 
 static bool is_vector(const weft_einsum *p)
 {
     return (p->dm.size == 1) != (p->dn.size == 1);
 }
-
-static void plan_vectors(weft_einsum *p)
-{
-    const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
-    weft_nest_append(&p->free, &p->m);
-    weft_nest_append(&p->free, &p->n);
-    p->slice = WEFT_GEMV_UNIT;
-    p->slices = (longer + p->slice - 1) / p->slice;
-    p->run = run_lanes;
-    p->body = run_vectors;
-    p->count = weft_nest_count(&p->free) * p->slices;
-    p->grain = weft_grain(longer / p->slices * p->dk.size * weft_nest_count(&p->k));
-}
-
-/* ---- matrices ------------------------------------------------------------------------------------ */
 
 /* Whole panels of the longer of m and n. */
 static void cut_panels(weft_einsum *p)
@@ -312,7 +247,7 @@ static void plan_matrices(weft_einsum *p, weft_stream *stream)
         cut_panels(p);
     else
         cut_slices(p);
-    p->run = packs ? run_whole : run_lanes;
+    p->run = packs ? run_whole : weft_einsum_run_lanes;
     p->body = packs ? run_packed : run_slices;
     p->count = weft_nest_count(&p->free) * p->slices;
     p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);
@@ -360,7 +295,7 @@ static void plan_tiny(weft_einsum *p, int64_t work)
 {
     weft_nest_append(&p->free, &p->m);
     weft_nest_append(&p->free, &p->n);
-    p->run = run_lanes;
+    p->run = weft_einsum_run_lanes;
     p->body = run_tiny;
     p->count = weft_nest_count(&p->free);
     p->grain = weft_grain(work);
@@ -406,17 +341,26 @@ static void run(const weft_einsum *p, const weft_call *call)
 
 /* ---- once, before any run -------------------------------------------------------------------- */
 
+/* Beside bf16 f32 is rounded to that. */
+static weft_dtype reads_of(const weft_call *call)
+{
+    const weft_dtype a = call->in[0].dtype, b = call->in[1].dtype;
+    return a == WEFT_F32 && b == WEFT_BF16 ? b : a;
+}
+
 static void plan(weft_einsum *p, const weft_call *call)
 {
     const weft_view *out = &call->out[0];
     const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
                                     weft_strided_view(&call->in[1]), weft_strided_view(out)};
     *p = (weft_einsum){.dtype = weft_dtype_computes(out->dtype),
-                       .reads = call->in[0].dtype,
+                       .reads = reads_of(call),
                        .stream = call->stream,
                        .run = run_zeros,
                        .adds = call->accumulates,
                        .count = weft_view_count(out)};
+    for (int i = 0; i < 2; i++)
+        p->rounds[i] = call->in[i].dtype != p->reads;
     for (int t = 0; t < WEFT_NEST_TENSORS; t++)
         p->bytes[t] = weft_dtype_bytes(t == WEFT_OUT ? p->dtype : tensor[t].view->dtype);
     if (p->count == 0) return;
@@ -439,7 +383,7 @@ static void plan(weft_einsum *p, const weft_call *call)
     if (is_tiny)
         plan_tiny(p, work);
     else if (is_vector(p))
-        plan_vectors(p);
+        weft_einsum_plan_vectors(p);
     else
         plan_matrices(p, call->stream);
 }
@@ -460,11 +404,14 @@ static void launch(const weft_call *call)
     run(p, call);
 }
 
-/* Of 16 bits the result is f32, or bf16 for bf16. */
+/* An operand of bf16 may have one of f32 beside it. Of 16 bits the result is f32, or bf16 for bf16. */
 static bool takes(const weft_call *call)
 {
-    const weft_dtype reads = call->in[0].dtype, makes = call->out[0].dtype;
-    if (call->in[1].dtype != reads) return false;
+    const weft_dtype reads = reads_of(call), makes = call->out[0].dtype;
+    for (int i = 0; i < 2; i++) {
+        const weft_dtype stored = call->in[i].dtype;
+        if (stored != reads && !(stored == WEFT_F32 && reads == WEFT_BF16)) return false;
+    }
     return makes == weft_dtype_computes(reads) ||
            (makes == WEFT_BF16 && reads == WEFT_BF16 && !call->accumulates);
 }

@@ -18,6 +18,7 @@ struct weft_einsum {
     int64_t count, grain;                                   /* of the lanes' work     */
     weft_stream *stream;
     weft_dtype dtype, reads; /* of sums; of a and b */
+    bool rounds[2];          /* a, b: it is stored as f32, and read as bf16, which `reads` is */
     char *data[WEFT_NEST_TENSORS];
     uint16_t *
         narrow; /* where sums go as bf16, with the strides of out, which is then memory for them; NULL: they stay */
@@ -29,8 +30,15 @@ struct weft_einsum {
     bool adds; /* to what out holds, the sum so far: of short sums as a loop would, bit for bit */
 };
 
+static inline void weft_einsum_run_lanes(const weft_einsum *e, weft_stream *stream)
+{
+    weft_parallel(stream, e->count, e->grain, e->body, (void *)(uintptr_t)e);
+}
+
 /* The innermost loop of `nest`, taken out of it; size 1 where there is none. */
 weft_einsum_dim weft_einsum_take_last(weft_nest *nest);
+/* einsum_vectors.c: where one of m and n is 1. */
+void weft_einsum_plan_vectors(weft_einsum *e);
 /* einsum_strided.c: loops for any strides and any dtype, which are fast where neighbours of out are neighbours in a and b. */
 void weft_einsum_plan_strided(weft_einsum *e);
 

@@ -6,167 +6,11 @@
  * one after the other, by the first tile that reads a panel: its arithmetic hides the copying. The next operands to
  * pack are prefetched while tiles are computed. Rows that one panel goes past are not packed. Lanes that share a
  * product pack what stays, each for itself, and take what flows. bf16 is packed as pairs along k where the processor
- * multiplies those well; else, as f16, it is widened as it is packed, and computed with in f32.
+ * multiplies those well; else, as f16, it is widened as it is packed, and computed with in f32. An operand of f32 may be
+ * rounded to bf16 as it is packed.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"
-
-#include <string.h>
-
-#include "weft/extend/half.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b)  JOIN_(a, b)
-
-typedef float floats __attribute__((vector_size(VECTOR_BYTES), may_alias));
-typedef uint32_t pairs __attribute__((vector_size(VECTOR_BYTES)));
-typedef uint32_t pairs_8 __attribute__((vector_size(VECTOR_BYTES / 2)));
-typedef uint16_t halves
-    __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(uint16_t)), may_alias));
-typedef uint16_t halves_8
-    __attribute__((vector_size(VECTOR_BYTES / 4), aligned(sizeof(uint16_t)), may_alias));
-
-/* As weft_bf16_of_f32. */
-TILE_INLINE TILE_TARGET void narrow_floats(uint16_t *to, floats x)
-{
-    const pairs bits = (pairs)x, rounded = bits + 0x7FFFu + (bits >> 16 & 1u),
-                is_nan = (pairs)(x != x);
-    const pairs narrow = (rounded & ~is_nan) | ((bits | 0x400000u) & is_nan);
-    *(halves *)to = __builtin_convertvector(narrow >> 16, halves);
-}
-
-/* Elements of two rows side by side, those of the first below. */
-TILE_INLINE TILE_TARGET pairs pair_rows(const uint16_t *at, int64_t deep)
-{
-    return __builtin_convertvector(*(const halves *)(const void *)at, pairs) |
-           __builtin_convertvector(*(const halves *)(const void *)(at + deep), pairs) << 16;
-}
-
-TILE_INLINE TILE_TARGET pairs_8 pair_rows_8(const uint16_t *at, int64_t deep)
-{
-    return __builtin_convertvector(*(const halves_8 *)(const void *)at, pairs_8) |
-           __builtin_convertvector(*(const halves_8 *)(const void *)(at + deep), pairs_8) << 16;
-}
-
-TILE_INLINE uint32_t pair_of(const uint16_t *at, int64_t deep, int64_t n)
-{
-    return (uint32_t)at[0] | (n > 1 ? (uint32_t)at[deep] << 16 : 0);
-}
-
-#define STORED                 float
-#define ELEMENT                float
-#define EACH                   1
-#define SUM                    float
-#define TILE(name)             JOIN(name, f32)
-#define LOW                    0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH                   8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define INSTRUCTIONS           TILE_TARGET
-#define ADDED(sum, row, a)     ((sum) + (row) * (a))
-#define NARROW(to, sums)       narrow_floats(to, (floats)(sums))
-#define JOINED(at, deep, n)    (*(at))
-#define LEVEL_VECTOR(at, deep) (*(const vector_f32 *)(const void *)(at))
-#define LEVEL_EIGHT(at, deep)  (*(const eight_f32 *)(const void *)(at))
-#include "cpu/gemm_tile.inc"
-
-#define STORED                 double
-#define ELEMENT                double
-#define EACH                   1
-#define SUM                    double
-#define TILE(name)             JOIN(name, f64)
-#define LOW                    0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH                   4, 12, 5, 13, 6, 14, 7, 15
-#define INSTRUCTIONS           TILE_TARGET
-#define ADDED(sum, row, a)     ((sum) + (row) * (a))
-#define NARROW(to, sums)       (void)(to), (void)(sums) /* f64 is not stored as bf16 */
-#define JOINED(at, deep, n)    (*(at))
-#define LEVEL_VECTOR(at, deep) (*(const vector_f64 *)(const void *)(at))
-#define LEVEL_EIGHT(at, deep)  (*(const eight_f64 *)(const void *)(at))
-#include "cpu/gemm_tile.inc"
-
-/* Pairs of bf16, which the processor multiplies and adds up in f32 by one instruction. */
-#define PAIR_TARGET                                                                                \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
-#define STORED       uint16_t
-#define ELEMENT      uint32_t
-#define EACH         2
-#define SUM          float
-#define TILE(name)   JOIN(name, bf16)
-#define LOW          0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define INSTRUCTIONS PAIR_TARGET
-#define ADDED(sum, row, a)                                                                         \
-    ((sums_bf16)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)(row),                                   \
-                                 (__m512bh)_mm512_set1_epi32((int32_t)(a))))
-#define NARROW(to, sums)       narrow_floats(to, (floats)(sums))
-#define JOINED(at, deep, n)    pair_of(at, deep, n)
-#define LEVEL_VECTOR(at, deep) ((vector_bf16)pair_rows(at, deep))
-#define LEVEL_EIGHT(at, deep)  ((eight_bf16)pair_rows_8(at, deep))
-#include "cpu/gemm_tile.inc"
-
-static TILE_TARGET void widen_bf16(int64_t n, const uint16_t *from, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = weft_f32_of_bf16(from[i]);
-}
-
-/* In vectors by the processor's own instruction. */
-static TILE_TARGET void widen_f16(int64_t n, const uint16_t *from, float *to)
-{
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
-    for (; i < n; i++)
-        to[i] = weft_f32_of_f16(from[i]);
-}
-static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to) = {
-    [WEFT_BF16] = widen_bf16, [WEFT_F16] = widen_f16};
-
-static const tile_kernels *const kernels[WEFT_DTYPES] = {
-    [WEFT_F32] = &kernels_f32, [WEFT_F64] = &kernels_f64};
-
-/* Zen does as many of its products of pairs as of f32 in a second; Intel's processors, half as many or fewer: there f32 is no
- * slower. By the processor alone, so that every run has the same bits. */
-static const tile_kernels *pair_kernels(weft_dtype reads)
-{
-    const bool is_fast = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd");
-    return reads == WEFT_BF16 && is_fast ? &kernels_bf16 : NULL;
-}
-
-bool weft_gemm_has(weft_dtype dtype)
-{
-    return kernels[dtype] != NULL && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-#else
-static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to);
-static const tile_kernels *const kernels[WEFT_DTYPES];
-
-static const tile_kernels *pair_kernels(weft_dtype reads)
-{
-    (void)reads;
-    return NULL;
-}
-
-bool weft_gemm_has(weft_dtype dtype)
-{
-    (void)dtype;
-    return false;
-}
-#endif
-
-const tile_kernels *weft_gemm_kernels(weft_dtype dtype)
-{
-    return weft_gemm_has(dtype) ? kernels[dtype] : NULL;
-}
-
-bool weft_gemm_has_pairs(void)
-{
-    return weft_gemm_has(WEFT_F32) && pair_kernels(WEFT_BF16) != NULL;
-}
 
 /* A panel of b at full depth is in L1, what stays in L2. What flows is one panel of columns, or a few of rows, at a time,
  * packed to memory small enough for L1: four times as much at once made products 0 to 5 % slower. Rows or columns are cut
@@ -214,32 +58,32 @@ static const char *at(const side *s, int64_t first, int64_t l)
     return s->data + (first * s->step + l * s->deep) * s->bytes;
 }
 
-/* The same panel in f32: it is packed from there, as f32 is. Rows end apart, so that they do not fall on the same cache sets. */
-enum { WIDE_ROW = MOST_DEPTH_BYTES / sizeof(float) + 16 };
-static void widen_panel(side *s, int n, int64_t k, float *wide)
+/* The same panel as kernels read it: it is packed from there. Rows end apart, so that they do not fall on the same cache sets. */
+enum { CONVERTED_ROW = PAIRS_DEPTH_BYTES + 64 };
+static void convert_panel(side *s, int n, int64_t k, char *to)
 {
-    const uint16_t *from = (const uint16_t *)(const void *)s->data;
-    const bool is_upright = s->deep == 1, is_level = s->step == 1;
+    const bool is_upright = s->deep == 1, is_level = s->step == 1 && !is_upright;
+    const int64_t bytes = s->converted, row = is_level ? 1 : CONVERTED_ROW / bytes,
+                  deep = is_level ? n : 1;
     for (int i = 0; i < n && is_upright; i++)
-        s->widen(k, from + i * s->step, wide + i * WIDE_ROW);
-    for (int64_t l = 0; l < k && !is_upright && is_level; l++)
-        s->widen(n, from + l * s->deep, wide + l * n);
+        s->convert(k, at(s, i, 0), to + i * row * bytes);
+    for (int64_t l = 0; l < k && is_level; l++)
+        s->convert(n, at(s, 0, l), to + l * deep * bytes);
     for (int i = 0; i < n && !is_upright && !is_level; i++)
         for (int64_t l = 0; l < k; l++)
-            s->widen(1, from + i * s->step + l * s->deep, wide + i * WIDE_ROW + l);
-    s->data = (const char *)wide;
-    s->step = is_level && !is_upright ? 1 : WIDE_ROW;
-    s->deep = is_level && !is_upright ? n : 1;
+            s->convert(1, at(s, i, l), to + (i * row + l) * bytes);
+    s->data = to;
+    s->step = row, s->deep = deep, s->bytes = s->converted;
 }
 
 static void pack_panel(const product *p, const side *s, const packed_part *part, int64_t i,
                        char *to)
 {
     const int n = (int)smaller(s->panel, part->n - i);
-    float wide[WEFT_GEMM_COLUMNS * WIDE_ROW];
+    char converted[WEFT_GEMM_COLUMNS * CONVERTED_ROW] __attribute__((aligned(64)));
     side panel = *s;
     panel.data = at(s, part->first + i, part->l);
-    if (s->widen != NULL) widen_panel(&panel, n, part->k, wide);
+    if (s->convert != NULL) convert_panel(&panel, n, part->k, converted);
     p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
 }
 
@@ -265,7 +109,7 @@ static ahead ahead_of(const side *s, const packed_part *part, int64_t n_times)
 /* Where one panel is all columns, a tile that packed rows would do it for nobody: their elements are read as they lie. */
 static bool is_loose(const product *p, const packed_part *columns)
 {
-    return p->a.deep == 1 && p->a.widen == NULL && columns->n <= p->b.panel &&
+    return p->a.deep == 1 && p->a.convert == NULL && columns->n <= p->b.panel &&
            columns->n % p->kernels->width == 0 && columns->k % p->kernels->each == 0;
 }
 
@@ -311,7 +155,7 @@ static lies read_first(const product *p, const side *s, const packing *x, int64_
                        operand *o)
 {
     const bool is_level = s->step == 1, is_upright = s->deep == 1 && s->panel == TILE_ROWS;
-    if (!is_whole || (!is_level && !is_upright) || s->widen != NULL ||
+    if (!is_whole || (!is_level && !is_upright) || s->convert != NULL ||
         x->part->k % p->kernels->each != 0) {
         pack_panel(p, s, x->part, i, o->to);
         return PACKED;
@@ -458,10 +302,18 @@ static void run(const product *p, char *scratch)
         }
 }
 
+static void take_as_stored(side *s, weft_dtype reads, bool rounds)
+{
+    const weft_dtype stored = rounds ? WEFT_F32 : reads;
+    s->bytes = (int)weft_dtype_bytes(stored);
+    s->convert = weft_gemm_convert(reads, stored);
+    s->converted = weft_gemm_kernels_for(reads)->each > 1 ? 2 : 4; /* bytes of bf16, of f32 */
+}
+
 void weft_gemm(const weft_product *x, void *scratch)
 {
-    const tile_kernels *paired = pair_kernels(x->reads),
-                       *table = paired ? paired : kernels[x->dtype];
+    const weft_dtype reads = weft_dtype_computes(x->reads) == x->reads ? x->dtype : x->reads;
+    const tile_kernels *table = weft_gemm_kernels_for(reads);
     product p = {.kernels = table,
                  .bytes = weft_dtype_bytes(x->dtype),
                  .k = x->k,
@@ -484,8 +336,7 @@ void weft_gemm(const weft_product *x, void *scratch)
                  1};
     p.b = (side){b->data, is_turned ? b->row : b->column, is_turned ? b->column : b->row,
                  table->width * TILE_VECTORS, table->width};
-    p.a.widen = p.b.widen = paired ? NULL : widens[x->reads];
-    p.a.bytes = p.b.bytes =
-        (int)weft_dtype_bytes(paired || p.a.widen != NULL ? x->reads : x->dtype);
+    take_as_stored(&p.a, reads, is_turned ? x->rounds_b : x->rounds_a);
+    take_as_stored(&p.b, reads, is_turned ? x->rounds_a : x->rounds_b);
     run(&p, scratch);
 }

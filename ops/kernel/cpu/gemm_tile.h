@@ -81,14 +81,18 @@ typedef struct loose_tile {
     int64_t narrow_leading;
 } loose_tile;
 
+/* n elements, contiguous. */
+typedef void (*tile_convert)(int64_t n, const void *from, void *to);
+
 /* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
 typedef struct side {
     const char *data;
     int64_t step, deep;
-    int panel; /* of so many i; the last may be narrower */
-    int pad;   /* and is filled with zeros to a multiple of this */
-    int bytes; /* of an element */
-    void (*widen)(int64_t n, const uint16_t *from, float *to); /* of 16 bits; NULL: as computed */
+    int panel;            /* of so many i; the last may be narrower */
+    int pad;              /* and is filled with zeros to a multiple of this */
+    int bytes;            /* of an element */
+    tile_convert convert; /* NULL: packed as it is stored */
+    int converted;        /* bytes of an element afterwards */
 } side;
 
 typedef void (*tile_function)(const tile *t);
@@ -106,5 +110,10 @@ typedef struct tile_kernels {
 
 /* Of what is computed with as it is stored; NULL where weft_gemm_has says no. */
 const tile_kernels *weft_gemm_kernels(weft_dtype dtype);
+/* The same of products that read a dtype, which this processor has: f32, f64, bf16 or f16. */
+const tile_kernels *weft_gemm_kernels_for(weft_dtype reads);
+/* What is done to an operand of such products before it is packed, if it is stored as `stored`: as they read it, or f32; NULL:
+ * nothing. */
+tile_convert weft_gemm_convert(weft_dtype reads, weft_dtype stored);
 
 #endif

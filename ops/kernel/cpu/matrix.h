@@ -14,6 +14,8 @@ typedef struct weft_product {
     weft_dtype dtype; /* of c, and what is computed in: f32 or f64 */
     /* bf16 or f16: a and b are of that, and c of f32, in weft_gemm alone; else they are of dtype */
     weft_dtype reads;
+    bool rounds_a,
+        rounds_b;    /* weft_gemm alone: it is stored as f32, and read as bf16, which `reads` is */
     int64_t m, n, k; /* all at least 1, all within an int */
     double alpha, beta;
     weft_matrix a, b, c; /* [m, k], [k, n], [m, n]; each with a unit stride (weft_matrix_fits) */

@@ -255,11 +255,11 @@ static bool all_take_variable(const eliding *n, uint32_t c)
 static weft_status read_variables(eliding *n, uint32_t c, weft_error *error)
 {
     weft_plan *plan = n->plan;
+    if (n->is_gone[c] || !is_cast(plan, &plan->steps[c], WEFT_F32, WEFT_BF16)) return WEFT_OK;
     const uint32_t from = plan->steps[c].in[0], placed = plan->steps[c].out[0];
-    const bool is_ours = is_cast(plan, &plan->steps[c], WEFT_F32, WEFT_BF16) &&
-                         plan->placed[from].home == WEFT_VARIABLE_HOME &&
+    const bool is_copy = plan->placed[from].home == WEFT_VARIABLE_HOME &&
                          plan->placed[placed].home == WEFT_TEMPORARY && !is_carried(plan, placed);
-    if (!is_ours || n->is_gone[c] || !all_take_variable(n, c)) return WEFT_OK;
+    if (!is_copy || !all_take_variable(n, c)) return WEFT_OK;
     for (uint32_t s = c + 1; s < plan->n_steps; s++) {
         weft_step *step = &plan->steps[s];
         const int i = only_operand(plan, step, placed);

@@ -12,11 +12,9 @@
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"
 #include "cpu/matrix.h"
+#include "cpu/widened.h"
 
 #include <string.h>
-
-#include "weft/extend/half.h"
-#include "weft/extend/target_clones.h"
 
 /* ---- sorting dims into groups ---------------------------------------------------------------- */
 
@@ -310,17 +308,6 @@ static void run_zeros(const weft_einsum *p, weft_stream *stream)
 
 /* ---- results of bf16 ------------------------------------------------------------------------- */
 
-WEFT_TARGET_CLONES static void narrow_all(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const weft_einsum *p = argument;
-    const float *sums = (const float *)(const void *)p->data[WEFT_OUT];
-    uint16_t *to = p->narrow;
-    (void)lane;
-    WEFT_IVDEP
-    for (int64_t i = begin; i < end; i++)
-        to[i] = weft_bf16_of_f32(sums[i]);
-}
-
 static void point_at(weft_einsum *p, const weft_call *call)
 {
     const bool is_narrow = call->out[0].dtype == WEFT_BF16;
@@ -335,8 +322,8 @@ static void run(const weft_einsum *p, const weft_call *call)
     const int64_t n = weft_view_count(&call->out[0]);
     if (p->adds) weft_begin_sum(call);
     p->run(p, call->stream);
-    if (p->narrow != NULL && p->body != run_packed && n > 0)
-        weft_parallel(call->stream, n, 1 << 14, narrow_all, (void *)(uintptr_t)p);
+    if (p->narrow != NULL && p->body != run_packed)
+        weft_narrow(call->stream, n, (const float *)(const void *)p->data[WEFT_OUT], p->narrow);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */

@@ -1,0 +1,22 @@
+/* widened.h: calls some of whose operands and results are of bf16, done by kernels of f32: bit for bit what casts around them give.
+ *
+ *     weft_call wide;
+ *     weft_widen_call(call, &wide);
+ *     ...                              the work, of `wide`
+ *     weft_narrow_results(call, &wide);
+ *
+ * What is of bf16 stands in call->scratch as f32 meanwhile. All lanes widen and round.
+ */
+#ifndef WEFT_WIDENED_H
+#define WEFT_WIDENED_H
+
+#include "cpu/kernels.h"
+
+/* Of scratch; 0: nothing is of bf16. */
+int64_t weft_widened_bytes(const weft_call *call);
+void weft_widen_call(const weft_call *call, weft_call *wide);
+void weft_narrow_results(const weft_call *call, const weft_call *wide);
+/* n numbers rounded, by all lanes; NULL: there is one. */
+void weft_narrow(weft_stream *stream, int64_t n, const float *from, uint16_t *to);
+
+#endif

@@ -24,8 +24,7 @@ static bool is_carried(const weft_plan *plan, uint32_t placed)
     return plan->placed[placed].carried != 0 || plan->placed[placed].shares != 0;
 }
 
-/* One cast and nothing else, between numbers that lie alike. */
-static bool is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from, weft_dtype to)
+bool weft_is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from, weft_dtype to)
 {
     if (step->kind != WEFT_STEP_LOOP || step->n_links != 1 || step->n_segments != 1 ||
         step->n_in != 1 || step->n_out != 1)
@@ -40,8 +39,8 @@ static bool has_casts(const weft_plan *plan)
 {
     bool any = false;
     for (uint32_t s = 0; s < plan->n_steps && !any; s++)
-        any = is_cast(plan, &plan->steps[s], WEFT_F32, WEFT_BF16) ||
-              is_cast(plan, &plan->steps[s], WEFT_BF16, WEFT_F32);
+        any = weft_is_cast(plan, &plan->steps[s], WEFT_F32, WEFT_BF16) ||
+              weft_is_cast(plan, &plan->steps[s], WEFT_BF16, WEFT_F32);
     return any;
 }
 
@@ -60,7 +59,7 @@ static weft_status count_uses(eliding *n, weft_error *error)
             n->n_reads[weft_placed_owner(plan, step->in[i])]++;
         for (int o = 0; o < step->n_out; o++)
             if (plan->placed[step->out[o]].carried == 0) n->maker[step->out[o]] = s + 1;
-        if (is_cast(plan, step, WEFT_F32, WEFT_BF16) && !n->cast[step->in[0]])
+        if (weft_is_cast(plan, step, WEFT_F32, WEFT_BF16) && !n->cast[step->in[0]])
             n->cast[step->in[0]] = s + 1;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
@@ -94,7 +93,7 @@ static uint32_t cast_from(const eliding *n, uint32_t s, uint32_t placed)
     const weft_plan *plan = n->plan;
     const uint32_t m = n->maker[placed];
     const bool is_cast_there = m && !is_carried(plan, placed) &&
-                               is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32) &&
+                               weft_is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32) &&
                                plan->steps[m - 1].scan == plan->steps[s].scan;
     return is_cast_there ? plan->steps[m - 1].in[0] : 0;
 }
@@ -136,7 +135,7 @@ static void let_go(eliding *n, uint32_t placed)
     const weft_plan *plan = n->plan;
     const uint32_t m = n->maker[placed];
     if (--n->n_reads[placed] > 0 || !m || plan->steps[m - 1].kind != WEFT_STEP_LOOP) return;
-    if (!is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32)) return;
+    if (!weft_is_cast(plan, &plan->steps[m - 1], WEFT_BF16, WEFT_F32)) return;
     n->is_gone[m - 1] = true;
     n->n_reads[weft_placed_owner(plan, plan->steps[m - 1].in[0])]--;
 }
@@ -215,7 +214,8 @@ static bool is_in(const weft_plan *plan, const weft_step *step, uint32_t variabl
     return false;
 }
 
-/* May step s read the variable that step c casts? All its other operands are of bf16: which of two to round nobody could tell. */
+/* May step s read the variable that step c casts? Its op has an operand of bf16, and none of f32: which of two to round nobody
+ * could tell. */
 static bool takes_variable(const eliding *n, uint32_t c, uint32_t s)
 {
     const weft_plan *plan = n->plan;
@@ -223,11 +223,13 @@ static bool takes_variable(const eliding *n, uint32_t c, uint32_t s)
     const uint32_t from = plan->steps[c].in[0], placed = plan->steps[c].out[0];
     const int i = only_operand(plan, step, placed);
     if (i < 0 || !may_change(plan, step) || step->scan != plan->steps[c].scan) return false;
+    const weft_node *node = &plan->graph->nodes[step->node];
+    if (plan->graph->tensors[node->in[i]].type.dtype != WEFT_BF16) return false;
     uint32_t in[WEFT_MAX_IN + 1];
     weft_step changed = *step;
     for (int k = 0; k < step->n_in; k++) {
         in[k] = k == i ? from : step->in[k];
-        if (k != i && plan->placed[step->in[k]].type.dtype != WEFT_BF16) return false;
+        if (k != i && plan->placed[step->in[k]].type.dtype == WEFT_F32) return false;
     }
     changed.in = in;
     return all_take(plan, &changed, EXACT);
@@ -255,7 +257,7 @@ static bool all_take_variable(const eliding *n, uint32_t c)
 static weft_status read_variables(eliding *n, uint32_t c, weft_error *error)
 {
     weft_plan *plan = n->plan;
-    if (n->is_gone[c] || !is_cast(plan, &plan->steps[c], WEFT_F32, WEFT_BF16)) return WEFT_OK;
+    if (n->is_gone[c] || !weft_is_cast(plan, &plan->steps[c], WEFT_F32, WEFT_BF16)) return WEFT_OK;
     const uint32_t from = plan->steps[c].in[0], placed = plan->steps[c].out[0];
     const bool is_copy = plan->placed[from].home == WEFT_VARIABLE_HOME &&
                          plan->placed[placed].home == WEFT_TEMPORARY && !is_carried(plan, placed);

@@ -33,6 +33,18 @@ WEFT_TARGET_CLONES static void narrow(void *argument, int64_t begin, int64_t end
         to[i] = weft_bf16_of_f32(from[i]);
 }
 
+void weft_widen(weft_stream *stream, int64_t n, const uint16_t *from, float *to)
+{
+    numbers all = {from, to};
+    if (n > 0) weft_parallel(stream, n, GRAIN, widen, &all);
+}
+
+void weft_narrow(weft_stream *stream, int64_t n, const float *from, uint16_t *to)
+{
+    numbers all = {from, to};
+    if (n > 0) weft_parallel(stream, n, GRAIN, narrow, &all);
+}
+
 /* Each begins in a line of its own. */
 static int64_t bytes_of(const weft_view *view)
 {
@@ -53,7 +65,7 @@ int64_t weft_widened_bytes(const weft_call *call)
 static void place(weft_view *view, char **scratch)
 {
     const int64_t bytes = bytes_of(view);
-    if (bytes_of(view) == 0) return;
+    if (view->dtype != WEFT_BF16) return;
     view->data = *scratch, view->dtype = WEFT_F32;
     *scratch += bytes;
 }
@@ -65,17 +77,10 @@ void weft_widen_call(const weft_call *call, weft_call *wide)
     for (int i = 0; i < call->n_in; i++) {
         place(&wide->in[i], &scratch);
         if (wide->in[i].dtype == call->in[i].dtype) continue;
-        numbers n = {call->in[i].data, wide->in[i].data};
-        weft_parallel(call->stream, weft_view_count(&call->in[i]), GRAIN, widen, &n);
+        weft_widen(call->stream, weft_view_count(&call->in[i]), call->in[i].data, wide->in[i].data);
     }
     for (int o = 0; o < call->n_out; o++)
         place(&wide->out[o], &scratch);
-}
-
-void weft_narrow(weft_stream *stream, int64_t n, const float *from, uint16_t *to)
-{
-    numbers all = {from, to};
-    if (n > 0) weft_parallel(stream, n, GRAIN, narrow, &all);
 }
 
 void weft_narrow_results(const weft_call *call, const weft_call *wide)

@@ -16,7 +16,8 @@
 int64_t weft_widened_bytes(const weft_call *call);
 void weft_widen_call(const weft_call *call, weft_call *wide);
 void weft_narrow_results(const weft_call *call, const weft_call *wide);
-/* n numbers rounded, by all lanes; NULL: there is one. */
+/* n numbers widened, or rounded, by all lanes. */
+void weft_widen(weft_stream *stream, int64_t n, const uint16_t *from, float *to);
 void weft_narrow(weft_stream *stream, int64_t n, const float *from, uint16_t *to);
 
 #endif

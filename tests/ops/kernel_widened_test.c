@@ -1,5 +1,5 @@
-/* kernel_widened_test: attention and its gradient with some operands and results of bf16: the bits of a call of f32 with the same
- * numbers, whose results are rounded behind; on any number of lanes.
+/* kernel_widened_test: attention and its gradient with some operands and results of bf16, against a call of f32 with the same
+ * numbers. Its results, rounded, are those of the other, bit for bit and on any number of lanes.
  */
 #include "kernel_attention.h"
 #include "cpu/widened.h"

@@ -5,7 +5,7 @@
  *     ...                              the work, of `wide`
  *     weft_narrow_results(call, &wide);
  *
- * What is of bf16 stands in call->scratch as f32 meanwhile. All lanes widen and round.
+ * call->scratch has as f32 meanwhile each operand and result of bf16. All lanes widen and round.
  */
 #ifndef WEFT_WIDENED_H
 #define WEFT_WIDENED_H

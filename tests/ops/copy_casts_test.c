@@ -1,5 +1,5 @@
 /* copy_casts_test: a loss in f32 of logits in bf16 keeps no logits in f32: its loops, forward and backward, widen for themselves,
- * and pick chooses of bf16. The losses of a training are those of f32, but for rounding.
+ * and pick chooses of bf16. The losses of a training are near those of f32.
  */
 #include "ops/compile/passes.h"
 #include "ops/run/program.h"

@@ -69,7 +69,7 @@ static void compare_narrow(const weft_call *call)
     narrow.out[0] = view_like(&narrow.out[0]);
     const int64_t bytes = weft_kernel_einsum.scratch(&narrow), count = weft_view_count(narrow.out);
     CHECK(weft_kernel_einsum.takes(&narrow));
-    CHECK_EQ_INT(bytes, 4 * count);
+    CHECK(bytes <= 4 * count);
     narrow.scratch = aligned_alloc(64, (size_t)(bytes + 64) / 64 * 64);
     if (narrow.scratch == NULL) exit(2);
     run_on_lanes(weft_einsum_cpu, &narrow);
@@ -261,10 +261,28 @@ static void test_empty_contraction_gives_zeros(void)
     call_free(&call);
 }
 
+/* Results of bf16 whose sums do not all have memory at once, in some orders: 2.2 million of them. */
+static void test_large_results_of_bf16(void)
+{
+    const part m = {"m", 1500, 0, 1500}, n = {"n", 1460, 0, 1460}, k = {"k", 21, 0, 21};
+    for (int order = 0; order < 8; order += 3) {
+        weft_call call = {.n_in = 2, .n_out = 1};
+        const part a[2][2] = {{m, k}, {k, m}}, b[2][2] = {{k, n}, {n, k}},
+                   out[2][2] = {{m, n}, {n, m}};
+        call.in[0] = view_of(WEFT_BF16, 2, a[order & 1]);
+        call.in[1] = view_of(WEFT_BF16, 2, b[order >> 1 & 1]);
+        call.out[0] = view_of(WEFT_F32, 2, out[order >> 2 & 1]);
+        run_on_lanes(weft_einsum_cpu, &call);
+        compare_narrow(&call);
+        call_free(&call);
+    }
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
     RUN(test_random_products_equal_plain_loops);
+    RUN(test_large_results_of_bf16);
     RUN(test_large_matrices_in_every_order);
     RUN(test_vectors);
     RUN(test_vectors_and_large_matrices);

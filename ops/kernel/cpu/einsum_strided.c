@@ -52,6 +52,11 @@ typedef struct strip {
             else                                                                                   \
                 add_any_##s(sum, a, b, &x);                                                        \
         }                                                                                          \
+        if (e->narrow != NULL) {                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                e->narrow[at[WEFT_OUT] + i * stride[WEFT_OUT]] = weft_bf16_of_f32((float)sum[i]);  \
+            return;                                                                                \
+        }                                                                                          \
         R *out = (R *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
         for (int64_t i = 0; i < n && e->adds; i++)                                                 \
             sum[i] = (SUM)(R)sum[i] + (SUM)out[i * stride[WEFT_OUT]];                              \
@@ -107,6 +112,7 @@ void weft_einsum_plan_strided(weft_einsum *e)
     e->dm = weft_einsum_take_last(&e->free);
     e->dk = weft_einsum_take_last(&e->k);
     e->slices = (e->dm.size + UNIT - 1) / UNIT;
+    e->narrows = true;
     e->run = weft_einsum_run_lanes;
     e->body = run_units;
     e->count = weft_nest_count(&e->free) * e->slices;

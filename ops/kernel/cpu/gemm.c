@@ -83,6 +83,10 @@ static void pack_panel(const product *p, const side *s, const packed_part *part,
     char converted[WEFT_GEMM_COLUMNS * CONVERTED_ROW] __attribute__((aligned(64)));
     side panel = *s;
     panel.data = at(s, part->first + i, part->l);
+    if (s->pack_wide != NULL && s->step == 1 && n % p->kernels->width == 0) {
+        s->pack_wide(&panel, n, part->k, to);
+        return;
+    }
     if (s->convert != NULL) convert_panel(&panel, n, part->k, converted);
     p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
 }
@@ -307,6 +311,7 @@ static void take_as_stored(side *s, weft_dtype reads, bool rounds)
     const weft_dtype stored = rounds ? WEFT_F32 : reads;
     s->bytes = (int)weft_dtype_bytes(stored);
     s->convert = weft_gemm_convert(reads, stored);
+    s->pack_wide = weft_gemm_pack_wide(reads, stored);
     s->converted = weft_gemm_kernels_for(reads)->each > 1 ? 2 : 4; /* bytes of bf16, of f32 */
 }
 

@@ -21,13 +21,17 @@ typedef uint16_t halves
 typedef uint16_t halves_8
     __attribute__((vector_size(VECTOR_BYTES / 4), aligned(sizeof(uint16_t)), may_alias));
 
-/* As weft_bf16_of_f32. */
-TILE_INLINE TILE_TARGET void narrow_floats(uint16_t *to, floats x)
+/* bf16 in the upper halves, as weft_bf16_of_f32. */
+TILE_INLINE TILE_TARGET pairs round_floats(floats x)
 {
     const pairs bits = (pairs)x, rounded = bits + 0x7FFFu + (bits >> 16 & 1u),
                 is_nan = (pairs)(x != x);
-    const pairs narrow = (rounded & ~is_nan) | ((bits | 0x400000u) & is_nan);
-    *(halves *)to = __builtin_convertvector(narrow >> 16, halves);
+    return (rounded & ~is_nan) | ((bits | 0x400000u) & is_nan);
+}
+
+TILE_INLINE TILE_TARGET void narrow_floats(uint16_t *to, floats x)
+{
+    *(halves *)to = __builtin_convertvector(round_floats(x) >> 16, halves);
 }
 
 /* Elements of two rows side by side, those of the first below. */
@@ -139,6 +143,23 @@ static TILE_TARGET void narrow_bf16(int64_t n, const void *from, void *to)
         y[i] = weft_bf16_of_f32(x[i]);
 }
 
+/* n, a multiple of a vector, by k of f32, where those of one l are neighbours, rounded and packed as pairs at once. */
+static TILE_TARGET void pack_wide(const side *s, int n, int64_t k, void *memory)
+{
+    enum { WIDTH = VECTOR_BYTES / sizeof(float) };
+    const float *from = (const float *)(const void *)s->data;
+    pairs *to = memory;
+    for (int64_t l = 0; l < k; l += 2, from += 2 * s->deep)
+        for (int i = 0; i < n; i += WIDTH) {
+            const float *at = from + i;
+            const floats below = (floats)_mm512_loadu_ps(at),
+                         above = l + 1 < k ? (floats)_mm512_loadu_ps(at + s->deep) : (floats){0};
+            __builtin_prefetch(at + LINES_AHEAD * s->deep);
+            __builtin_prefetch(at + (LINES_AHEAD + 1) * s->deep);
+            *to++ = round_floats(below) >> 16 | (round_floats(above) & 0xFFFF0000u);
+        }
+}
+
 static tile_convert convert_of(bool is_paired, weft_dtype reads, bool is_wide)
 {
     if (is_paired) return is_wide ? narrow_bf16 : NULL;
@@ -165,7 +186,17 @@ bool weft_gemm_has(weft_dtype dtype)
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
 }
+static tile_pack_wide wide_packer(weft_dtype reads)
+{
+    return pair_kernels(reads) != NULL ? pack_wide : NULL;
+}
 #else
+static tile_pack_wide wide_packer(weft_dtype reads)
+{
+    (void)reads;
+    return NULL;
+}
+
 static const tile_kernels *const kernels[WEFT_DTYPES];
 
 static const tile_kernels *pair_kernels(weft_dtype reads)
@@ -201,6 +232,11 @@ const tile_kernels *weft_gemm_kernels_for(weft_dtype reads)
 {
     const tile_kernels *paired = pair_kernels(reads);
     return paired != NULL ? paired : kernels[weft_dtype_computes(reads)];
+}
+
+tile_pack_wide weft_gemm_pack_wide(weft_dtype reads, weft_dtype stored)
+{
+    return stored == WEFT_F32 ? wide_packer(reads) : NULL;
 }
 
 tile_convert weft_gemm_convert(weft_dtype reads, weft_dtype stored)

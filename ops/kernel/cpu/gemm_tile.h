@@ -84,16 +84,21 @@ typedef struct loose_tile {
 /* n elements, contiguous. */
 typedef void (*tile_convert)(int64_t n, const void *from, void *to);
 
+typedef struct side side;
+/* One panel of n elements, whole vectors, by k, where i is contiguous: converted and packed at once. */
+typedef void (*tile_pack_wide)(const side *from, int n, int64_t k, void *to);
+
 /* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
-typedef struct side {
+struct side {
     const char *data;
     int64_t step, deep;
-    int panel;            /* of so many i; the last may be narrower */
-    int pad;              /* and is filled with zeros to a multiple of this */
-    int bytes;            /* of an element */
-    tile_convert convert; /* NULL: packed as it is stored */
-    int converted;        /* bytes of an element afterwards */
-} side;
+    int panel;                /* of so many i; the last may be narrower */
+    int pad;                  /* and is filled with zeros to a multiple of this */
+    int bytes;                /* of an element */
+    tile_convert convert;     /* NULL: packed as it is stored */
+    int converted;            /* bytes of an element afterwards */
+    tile_pack_wide pack_wide; /* NULL: it is converted, then packed */
+};
 
 typedef void (*tile_function)(const tile *t);
 typedef void (*loose_function)(const loose_tile *t);
@@ -115,5 +120,7 @@ const tile_kernels *weft_gemm_kernels_for(weft_dtype reads);
 /* What is done to an operand of such products before it is packed, if it is stored as `stored`: as they read it, or f32; NULL:
  * nothing. */
 tile_convert weft_gemm_convert(weft_dtype reads, weft_dtype stored);
+/* How both are done at once; NULL: they are not. */
+tile_pack_wide weft_gemm_pack_wide(weft_dtype reads, weft_dtype stored);
 
 #endif

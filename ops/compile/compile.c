@@ -17,6 +17,7 @@ static const struct {
     {"lower", weft_pass_lower},
     {"accumulate", weft_pass_accumulate},
     {"elide_casts", weft_pass_elide_casts},
+    {"copy_casts", weft_pass_copy_casts},
     {"fuse", weft_pass_fuse},
     {"fuse_horizontal", weft_pass_fuse_horizontal},
     {"order", weft_pass_order},

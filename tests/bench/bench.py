@@ -31,7 +31,6 @@ BLOCK = 0.002  # seconds of the calls that are timed together
 PROBED = 40  # blocks of 2 to 3 milliseconds: as long a turn as a worker's
 MOVED = 0.10  # of a probe
 QUIET = 0.9  # of the cores is idle where nobody else is at work
-APART = 1e-4  # of what the workers computed
 
 
 def say(*words):
@@ -185,10 +184,11 @@ def open_all(row, contenders, workers):
 
 
 def shown(numbers):
-    return " ".join(f"{n:.7g}" for n in numbers)
+    some = numbers if len(numbers) <= 6 else numbers[:3] + ["..."] + numbers[-3:]
+    return " ".join(n if n == "..." else f"{n:.7g}" for n in some)
 
 
-def disagreement(told):
+def disagreement(row, told):
     """A sentence, when workers did not compute the same."""
     numbers = {name: t["numbers"] for name, t in told.items() if "numbers" in t}
     if not numbers:
@@ -197,8 +197,8 @@ def disagreement(told):
     scale = max(abs(n) for n in numbers[first])
     for name, others in numbers.items():
         apart = max(abs(a - b) for a, b in zip(numbers[first], others)) / scale
-        if len(others) != len(numbers[first]) or not apart <= APART:
-            return f"{name} computed {shown(others)} where {first} computed {shown(numbers[first])}"
+        if len(others) != len(numbers[first]) or not apart <= row.apart:
+            return f"{name} computed {shown(others)} where {first} computed {shown(numbers[first])}, {apart:.1e} apart"
     return None
 
 
@@ -275,7 +275,7 @@ def measure(row, contenders, workers, probe, calm, rounds, tries):
     record = {"name": row.name, "what": row.what, "load": os.getloadavg()[0], "commit": commit(), "rounds": rounds,
               "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")}
     opened, told = ({}, {}) if row.is_start else open_all(row, contenders, workers)
-    record["why"] = None if row.is_start else disagreement(told)
+    record["why"] = None if row.is_start else disagreement(row, told)
     calm.begin()
     for attempt in range(tries if record["why"] is None else 0):
         probes = [probe.measure(calm)]

@@ -258,7 +258,7 @@ class Refusing(unittest.TestCase):
         self.assertFalse(record["is_result"])
         self.assertNotIn("minimum", record["contenders"]["PyTorch"])
         self.assertIn("PyTorch computed 4.0005 where Weft computed 4", record["why"])
-        self.assertIsNotNone(bench.disagreement({"Weft": {"numbers": [4.0]}, "JAX": {"numbers": [float("nan")]}}))
+        self.assertIsNotNone(bench.disagreement(self.ROW, {"Weft": {"numbers": [4.0]}, "JAX": {"numbers": [float("nan")]}}))
 
 
 class Telling(unittest.TestCase):

@@ -1,4 +1,7 @@
-"""jax_worker.py: JAX's rows: jit, donated buffers: `jax_worker.py [--first ROW]`; threads are the cores it may use."""
+"""jax_worker.py: JAX's rows: jit, donated buffers: `jax_worker.py [--bf16] [--first ROW]`; threads are the cores it may use.
+
+With --bf16 a training's activations and what its products read are bf16; norms, the loss and updates are f32.
+"""
 import json
 import os
 import sys
@@ -11,6 +14,10 @@ import gpt2
 import ops
 import sizes
 import worker
+
+
+bf16 = "--bf16" in sys.argv
+computes = jnp.bfloat16 if bf16 else jnp.float32
 
 
 # ---- ops --------------------------------------------------------------------------------------------
@@ -37,9 +44,10 @@ def linear(name, with_gelu):
 
 
 def norm(x, gain, bias):
+    dtype, x = x.dtype, x.astype(jnp.float32)
     mean = x.mean(-1, keepdims=True)
     variance = jnp.square(x - mean).mean(-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * gain + bias
+    return ((x - mean) * jax.lax.rsqrt(variance + 1e-5) * gain + bias).astype(dtype)
 
 
 def updated(p, m, v, g, t, o, decay):
@@ -78,6 +86,7 @@ def executor():
 
 def loss_of(row, p, tokens, targets):
     _, _, layers, _, heads, _ = sizes.GPT2[row]
+    p = {name: x.astype(computes) for name, x in p.items()}
     x = p["tokens"][tokens] + p["places"]
     for layer in range(layers):
         of = lambda name: p[f"block{layer}.{name}"]
@@ -89,6 +98,7 @@ def loss_of(row, p, tokens, targets):
         h = norm(x, of("norm2.gain"), of("norm2.bias"))
         x = x + linear("down", jax.nn.gelu(linear("up", h), approximate=True))
     logits = norm(x, p["norm.gain"], p["norm.bias"]) @ p["tokens"].T
+    logits = logits.astype(jnp.float32)
     picked = jnp.take_along_axis(logits, targets[..., None], -1)[..., 0]
     return (jax.nn.logsumexp(logits, -1) - picked).mean()
 
@@ -140,7 +150,7 @@ rows.update({
 })
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 
-if sys.argv[1:2] == ["--first"]:
-    print(json.dumps({"loss": training(sys.argv[2], is_filled=False).call()}), flush=True)
+if "--first" in sys.argv:
+    print(json.dumps({"loss": training(sys.argv[sys.argv.index("--first") + 1], is_filled=False).call()}), flush=True)
     os._exit(0)
 worker.serve({"jax": jax.__version__, "jaxlib": jax.lib.__version__}, rows)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BENCH_NUMBERS = 64, BENCH_LINE = 256, BENCH_BLOCKS = 4096 };
+enum { BENCH_NUMBERS = 256, BENCH_LINE = 256, BENCH_BLOCKS = 4096 };
 
 /* Functions that return a text return NULL when all is well, else the sentence. `state` is the worker's own. */
 typedef struct bench_worker {

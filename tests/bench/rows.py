@@ -1,6 +1,7 @@
 """rows.py: what is measured: the rows, and who takes part in each."""
 from dataclasses import dataclass, field, replace
 
+import half_rows
 import sizes
 
 
@@ -25,9 +26,10 @@ class Row:
     steps: int = 3  # done and compared before anything is timed
     rounds: int = 7
     work: str = ""  # what workers call it, where that is another name
+    apart: float = 1e-4  # at most, of what the workers computed
 
     asked = property(lambda self: self.work or self.name)
-    is_training = property(lambda self: self.group in ("training", "ranks", "split"))
+    is_training = property(lambda self: self.group in ("training", "ranks", "split", half_rows.GROUP))
     is_start = property(lambda self: self.group == "start")
     is_efficiency = property(lambda self: self.group in ("ranks", "split"))
 
@@ -62,6 +64,7 @@ TENSOR = ("--mesh", "model:2", "--layout", "heads:model,hidden:model,vocab:model
 GROUPS = {
     "op": ALONE,
     "training": ALONE,
+    half_rows.GROUP: half_rows.contenders(weft, torch, jax),
     "executor": ALONE,
     "all_reduce": [weft("Weft, processes", "--mesh", "data:2", processes=2), weft("Weft, threads", "--mesh", "data:2"),
                    Contender("MPI_Allreduce", "bench_mpi", processes=2),
@@ -112,6 +115,7 @@ ROWS = _linears + _fused + [
     Row("char", "a step of 4 layers x 128, 4 heads, 65 letters, 12 x 64", "training"),
     Row("gpt2_4x64", "a step of GPT-2 124M, vocabulary 50,304, 4 x 64", "training"),
     Row("gpt2_1x1024", "a step of GPT-2 124M, vocabulary 50,304, 1 x 1024", "training"),
+    *half_rows.rows(Row),
     *_all_reduces,
     Row("data_parallel", f"{_body}: 1 process on 2 cores, 2 ranks on 1 each", "ranks", work="gpt2_bytes"),
     Row("split_weights", f"{_body}, where ranks share the weights", "split", work="gpt2_bytes"),

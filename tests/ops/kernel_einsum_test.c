@@ -1,7 +1,10 @@
 /* The fast einsum against six nested loops: random names, orders, boxes and dtypes. */
 #include "kernel_views.h"
+#include "weft/extend/half.h"
 
 #include <string.h>
+
+extern const weft_kernel weft_kernel_einsum;
 
 static const char *const names[] = {"batch", "seq", "embed", "heads", "kv", "hidden"};
 enum { NAMES = 6 };
@@ -58,6 +61,51 @@ static void compare_begun(const weft_call *call, double tolerance)
     view_free(&begun.out[0]);
 }
 
+/* A result of bf16 is the f32 one rounded, to the bit; its sums are in scratch. */
+static void compare_narrow(const weft_call *call)
+{
+    weft_call narrow = *call;
+    narrow.out[0].dtype = WEFT_BF16;
+    narrow.out[0] = view_like(&narrow.out[0]);
+    const int64_t bytes = weft_kernel_einsum.scratch(&narrow), count = weft_view_count(narrow.out);
+    CHECK(weft_kernel_einsum.takes(&narrow));
+    CHECK(bytes <= 4 * count);
+    narrow.scratch = aligned_alloc(64, (size_t)(bytes + 64) / 64 * 64);
+    if (narrow.scratch == NULL) exit(2);
+    run_on_lanes(weft_einsum_cpu, &narrow);
+    int64_t n_wrong = 0;
+    for (int64_t i = 0; i < count; i++)
+        n_wrong += ((const uint16_t *)narrow.out[0].data)[i] !=
+                   weft_bf16_of_f32(((const float *)call->out[0].data)[i]);
+    if (!CHECK_EQ_INT(n_wrong, 0)) say_what(call, ", as bf16", (double)n_wrong);
+    narrow.accumulates = true;
+    CHECK(!weft_kernel_einsum.takes(&narrow));
+    free(narrow.scratch);
+    view_free(&narrow.out[0]);
+}
+
+/* An operand of f32 beside one of bf16 is as its bf16, to the bit. */
+static void compare_rounded(const weft_call *call, int operand)
+{
+    weft_call wide = *call, narrow = *call;
+    wide.in[operand].dtype = WEFT_F32;
+    wide.in[operand] = view_like(&wide.in[operand]);
+    narrow.in[operand] = view_like(&call->in[operand]);
+    view_randomize(&wide.in[operand]);
+    for (int64_t i = 0; i < weft_view_count(&narrow.in[operand]); i++)
+        ((uint16_t *)narrow.in[operand].data)[i] =
+            weft_bf16_of_f32(((const float *)wide.in[operand].data)[i]);
+    wide.out[0] = view_like(&call->out[0]);
+    narrow.out[0] = view_like(&call->out[0]);
+    CHECK(weft_kernel_einsum.takes(&wide));
+    run_on_lanes(weft_einsum_cpu, &wide);
+    run_on_lanes(weft_einsum_cpu, &narrow);
+    if (!CHECK(view_same_bits(&wide.out[0], &narrow.out[0])))
+        say_what(call, ", of f32", view_distance(&wide.out[0], &narrow.out[0]));
+    view_free(&wide.in[operand]), view_free(&narrow.in[operand]);
+    view_free(&wide.out[0]), view_free(&narrow.out[0]);
+}
+
 static void compare(weft_call *call, double tolerance)
 {
     weft_view plain = view_like(&call->out[0]);
@@ -69,6 +117,9 @@ static void compare(weft_call *call, double tolerance)
     if (!CHECK(distance <= tolerance)) say_what(call, "", distance);
     view_free(&plain);
     compare_begun(call, tolerance);
+    if (call->in[0].dtype != WEFT_BF16) return;
+    compare_narrow(call);
+    compare_rounded(call, random_below(2));
 }
 
 static void random_case(weft_dtype dtype, int most)
@@ -210,10 +261,28 @@ static void test_empty_contraction_gives_zeros(void)
     call_free(&call);
 }
 
+/* Results of bf16 whose sums do not all have memory at once, in some orders: 2.2 million of them. */
+static void test_large_results_of_bf16(void)
+{
+    const part m = {"m", 1500, 0, 1500}, n = {"n", 1460, 0, 1460}, k = {"k", 21, 0, 21};
+    for (int order = 0; order < 8; order += 3) {
+        weft_call call = {.n_in = 2, .n_out = 1};
+        const part a[2][2] = {{m, k}, {k, m}}, b[2][2] = {{k, n}, {n, k}},
+                   out[2][2] = {{m, n}, {n, m}};
+        call.in[0] = view_of(WEFT_BF16, 2, a[order & 1]);
+        call.in[1] = view_of(WEFT_BF16, 2, b[order >> 1 & 1]);
+        call.out[0] = view_of(WEFT_F32, 2, out[order >> 2 & 1]);
+        run_on_lanes(weft_einsum_cpu, &call);
+        compare_narrow(&call);
+        call_free(&call);
+    }
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
     RUN(test_random_products_equal_plain_loops);
+    RUN(test_large_results_of_bf16);
     RUN(test_large_matrices_in_every_order);
     RUN(test_vectors);
     RUN(test_vectors_and_large_matrices);

@@ -7,6 +7,7 @@
  * source  Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the online softmax
  */
 #include "cpu/attention.h"
+#include "cpu/widened.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,17 +104,22 @@ static void attend(const weft_heads *h)
 void weft_attention_cpu(const weft_call *call)
 {
     const int64_t n = weft_view_count(&call->out[1]) == 0 ? 0 : weft_heads_n_blocks(call);
+    weft_call wide;
+    weft_widen_call(call, &wide);
     for (int64_t block = 0; block < n; block++) {
         weft_heads h;
-        weft_heads_open(&h, call, block);
+        weft_heads_open(&h, &wide, block);
         attend(&h);
     }
+    weft_narrow_results(call, &wide);
 }
 
 const weft_kernel weft_kernel_attention = {
     .size = sizeof(weft_kernel),
     .name = "tiles",
     .device = WEFT_CPU,
-    .dtypes = WEFT_FLOAT_DTYPES,
+    .dtypes = WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_BF16),
+    .scratch = weft_widened_bytes,
     .launch = weft_attention_cpu,
+    .converts = true,
 };

@@ -9,6 +9,7 @@
  * source  Dao et al. 2022, "FlashAttention", appendix B
  */
 #include "cpu/attention.h"
+#include "cpu/widened.h"
 
 #include <math.h>
 #include <string.h>
@@ -213,7 +214,7 @@ static void differentiate(const weft_heads *h)
         weft_attention_grad_rows(h);
 }
 
-void weft_attention_grad_cpu(const weft_call *call)
+static void differentiate_blocks(const weft_call *call)
 {
     const bool is_empty = weft_view_count(&call->in[0]) == 0 || weft_view_count(&call->in[1]) == 0;
     const int64_t n = is_empty ? 0 : weft_heads_n_blocks(call);
@@ -230,10 +231,20 @@ void weft_attention_grad_cpu(const weft_call *call)
     }
 }
 
+void weft_attention_grad_cpu(const weft_call *call)
+{
+    weft_call wide;
+    weft_widen_call(call, &wide);
+    differentiate_blocks(&wide);
+    weft_narrow_results(call, &wide);
+}
+
 const weft_kernel weft_kernel_attention_grad = {
     .size = sizeof(weft_kernel),
     .name = "tiles",
     .device = WEFT_CPU,
-    .dtypes = WEFT_FLOAT_DTYPES,
+    .dtypes = WEFT_FLOAT_DTYPES | WEFT_DTYPE_BIT(WEFT_BF16),
+    .scratch = weft_widened_bytes,
     .launch = weft_attention_grad_cpu,
+    .converts = true,
 };

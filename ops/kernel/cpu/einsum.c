@@ -11,8 +11,8 @@
  */
 #include "cpu/einsum.h"
 #include "cpu/gemm.h"
-#include "cpu/gemv.h"
 #include "cpu/matrix.h"
+#include "cpu/widened.h"
 
 #include <string.h>
 
@@ -130,6 +130,23 @@ static weft_matrix matrix_at(const weft_einsum *p, int tensor, int64_t offset,
                          column->stride[tensor]};
 }
 
+/* Where the product goes as bf16, once all of it is summed up; nowhere: {0}. */
+static weft_matrix narrow_at(const weft_einsum *p, int64_t offset, bool is_last,
+                             const weft_einsum_dim *row, const weft_einsum_dim *column)
+{
+    if (p->narrow == NULL || !is_last) return (weft_matrix){0};
+    return (weft_matrix){p->narrow + offset, row->stride[WEFT_OUT], column->stride[WEFT_OUT]};
+}
+
+/* Where it is summed up: in a strip's own memory, or as out lies. */
+static weft_matrix sums_at(const weft_einsum *p, int64_t offset, const weft_einsum_dim *row,
+                           const weft_einsum_dim *column)
+{
+    weft_matrix sums = matrix_at(p, WEFT_OUT, offset, row, column);
+    if (p->is_strip) sums.row = p->sums[0], sums.column = p->sums[1];
+    return sums;
+}
+
 /* Of which lanes share out the longer side; of several, each has some. */
 static bool is_one_product(const weft_einsum *p)
 {
@@ -153,6 +170,8 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
         if (is_shared && l > 0) weft_stream_again(p->stream, lane);
         const weft_product one = {.dtype = p->dtype,
                                   .reads = p->reads,
+                                  .rounds_a = p->rounds[WEFT_A],
+                                  .rounds_b = p->rounds[WEFT_B],
                                   .m = m.size,
                                   .n = n.size,
                                   .k = p->dk.size,
@@ -160,7 +179,8 @@ static void multiply_part(const weft_einsum *p, const int64_t free[3], int64_t f
                                   .beta = l == 0 && !p->adds ? 0 : 1,
                                   .a = matrix_at(p, WEFT_A, at[WEFT_A] + added[WEFT_A], &m, &p->dk),
                                   .b = matrix_at(p, WEFT_B, at[WEFT_B] + added[WEFT_B], &p->dk, &n),
-                                  .c = matrix_at(p, WEFT_OUT, at[WEFT_OUT], &m, &n),
+                                  .c = sums_at(p, at[WEFT_OUT], &m, &n),
+                                  .narrow = narrow_at(p, at[WEFT_OUT], l + 1 == n_added, &m, &n),
                                   .stream = p->stream,
                                   .lane = lane,
                                   .unit = is_shared ? p->slice : 0};
@@ -199,83 +219,17 @@ static void run_packed(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-static void run_lanes(const weft_einsum *p, weft_stream *stream)
-{
-    weft_parallel(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
-}
-
 static void run_whole(const weft_einsum *p, weft_stream *stream)
 {
     weft_parallel_whole(stream, p->count, p->grain, p->body, (void *)(uintptr_t)p);
 }
 
-/* ---- a vector and a matrix ----------------------------------------------------------------------- */
-
-static weft_vector_product vector_product_at(const weft_einsum *p, const int64_t free[3])
-{
-    const int x = p->dm.size == 1 ? WEFT_A : WEFT_B, w = WEFT_A + WEFT_B - x;
-    const weft_einsum_dim *n = x == WEFT_A ? &p->dn : &p->dm;
-    return (weft_vector_product){
-        .reads = p->reads,
-        .n = n->size,
-        .k = p->dk.size,
-        .x = p->data[x] + (size_t)free[x] * p->bytes[x],
-        .x_step = p->dk.stride[x],
-        .w = p->data[w] + (size_t)free[w] * p->bytes[w],
-        .along_k = p->dk.stride[w],
-        .along_n = n->stride[w],
-        .y = p->data[WEFT_OUT] + (size_t)free[WEFT_OUT] * p->bytes[WEFT_OUT],
-        .y_step = n->stride[WEFT_OUT],
-    };
-}
-
-/* Results from `first` on, so many, of one product; all of k. */
-static void multiply_vector(const weft_einsum *p, const int64_t free[3], int64_t first, int64_t n)
-{
-    const int64_t n_added = weft_nest_count(&p->k);
-    for (int64_t l = 0; l < n_added; l++) {
-        int64_t at[3];
-        weft_nest_offset(&p->k, l, at);
-        for (int t = 0; t < WEFT_NEST_TENSORS; t++)
-            at[t] += free[t];
-        weft_vector_product one = vector_product_at(p, at);
-        one.adds = l > 0 || p->adds;
-        weft_gemv(&one, first, one.n - first < n ? one.n : first + n);
-    }
-}
-
-static void run_vectors(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const weft_einsum *p = argument;
-    (void)lane;
-    for (int64_t i = begin, n; i < end; i += n) {
-        int64_t free[3];
-        const int64_t left = p->slices - i % p->slices;
-        n = end - i < left ? end - i : left;
-        weft_nest_offset(&p->free, i / p->slices, free);
-        multiply_vector(p, free, i % p->slices * p->slice, n * p->slice);
-    }
-}
+/* ---- matrices ------------------------------------------------------------------------------------ */
 
 static bool is_vector(const weft_einsum *p)
 {
     return (p->dm.size == 1) != (p->dn.size == 1);
 }
-
-static void plan_vectors(weft_einsum *p)
-{
-    const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
-    weft_nest_append(&p->free, &p->m);
-    weft_nest_append(&p->free, &p->n);
-    p->slice = WEFT_GEMV_UNIT;
-    p->slices = (longer + p->slice - 1) / p->slice;
-    p->run = run_lanes;
-    p->body = run_vectors;
-    p->count = weft_nest_count(&p->free) * p->slices;
-    p->grain = weft_grain(longer / p->slices * p->dk.size * weft_nest_count(&p->k));
-}
-
-/* ---- matrices ------------------------------------------------------------------------------------ */
 
 /* Whole panels of the longer of m and n. */
 static void cut_panels(weft_einsum *p)
@@ -300,58 +254,10 @@ static void plan_matrices(weft_einsum *p, weft_stream *stream)
         cut_panels(p);
     else
         cut_slices(p);
-    p->run = packs ? run_whole : run_lanes;
+    p->run = packs ? run_whole : weft_einsum_run_lanes;
     p->body = packs ? run_packed : run_slices;
     p->count = weft_nest_count(&p->free) * p->slices;
     p->grain = weft_grain(work / p->slices * weft_nest_count(&p->k) / 16);
-}
-
-/* ---- tiny matrices --------------------------------------------------------------------------- */
-
-/* Of so many multiply-adds a loop is done before a call of BLAS, or packing, has begun. */
-enum { TINY = 64 };
-
-#define TINY_PRODUCT(name, T)                                                                      \
-    static void name(const weft_einsum *p, const int64_t *at)                                      \
-    {                                                                                              \
-        const T *a = (const T *)(const void *)p->data[WEFT_A] + at[WEFT_A],                        \
-                *b = (const T *)(const void *)p->data[WEFT_B] + at[WEFT_B];                        \
-        T *out = (T *)(void *)p->data[WEFT_OUT] + at[WEFT_OUT];                                    \
-        const int64_t *m = p->dm.stride, *n = p->dn.stride, *k = p->dk.stride;                     \
-        for (int64_t i = 0; i < p->dm.size; i++)                                                   \
-            for (int64_t j = 0; j < p->dn.size; j++) {                                             \
-                double sum = 0;                                                                    \
-                for (int64_t l = 0; l < p->dk.size; l++)                                           \
-                    sum += (double)a[i * m[WEFT_A] + l * k[WEFT_A]] *                              \
-                           (double)b[l * k[WEFT_B] + j * n[WEFT_B]];                               \
-                T *to = &out[i * m[WEFT_OUT] + j * n[WEFT_OUT]];                                   \
-                *to = p->adds ? *to + (T)sum : (T)sum;                                             \
-            }                                                                                      \
-    }
-TINY_PRODUCT(tiny_f32, float)
-TINY_PRODUCT(tiny_f64, double)
-static void (*const tiny_products[WEFT_I32])(const weft_einsum *p, const int64_t *at) = {tiny_f32,
-                                                                                         tiny_f64};
-
-static void run_tiny(void *argument, int64_t begin, int64_t end, int lane)
-{
-    const weft_einsum *p = argument;
-    (void)lane;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t at[3];
-        weft_nest_offset(&p->free, i, at);
-        tiny_products[p->dtype](p, at);
-    }
-}
-
-static void plan_tiny(weft_einsum *p, int64_t work)
-{
-    weft_nest_append(&p->free, &p->m);
-    weft_nest_append(&p->free, &p->n);
-    p->run = run_lanes;
-    p->body = run_tiny;
-    p->count = weft_nest_count(&p->free);
-    p->grain = weft_grain(work);
 }
 
 static void run_zeros(const weft_einsum *p, weft_stream *stream)
@@ -361,48 +267,126 @@ static void run_zeros(const weft_einsum *p, weft_stream *stream)
         memset(p->data[WEFT_OUT], 0, (size_t)p->count * p->bytes[WEFT_OUT]);
 }
 
+/* ---- results of bf16 ------------------------------------------------------------------------- */
+
 static void point_at(weft_einsum *p, const weft_call *call)
 {
+    const bool is_narrow = call->out[0].dtype == WEFT_BF16;
     p->data[WEFT_A] = call->in[0].data, p->data[WEFT_B] = call->in[1].data;
-    p->data[WEFT_OUT] = call->out[0].data;
+    p->data[WEFT_OUT] = is_narrow ? call->scratch : call->out[0].data;
+    p->narrow = is_narrow ? call->out[0].data : NULL;
+}
+
+/* A large product of bf16 is done so many of its longer side at a time, so that its sums take little memory. */
+enum { STRIP = 1 << 21 };
+static int64_t strip_of(const weft_einsum *p)
+{
+    const int64_t m = p->dm.size, n = p->dn.size, longer = m >= n ? m : n, other = m >= n ? n : m;
+    const int64_t units = STRIP / WEFT_GEMM_COLUMNS / other, fit = units > 1 ? units : 1;
+    return fit * WEFT_GEMM_COLUMNS < longer ? fit * WEFT_GEMM_COLUMNS : longer;
+}
+
+static void run_strip(weft_einsum strip, int64_t first, int64_t size, weft_stream *stream)
+{
+    weft_einsum_dim *cut = strip.dm.size >= strip.dn.size ? &strip.dm : &strip.dn;
+    for (int t = 0; t < WEFT_OUT; t++)
+        if (first > 0) strip.data[t] += (size_t)(first * cut->stride[t]) * strip.bytes[t];
+    strip.narrow += first * cut->stride[WEFT_OUT];
+    cut->size = size;
+    strip.is_strip = true;
+    strip.sums[0] = strip.dn.stride[WEFT_OUT] == 1 ? strip.dn.size : 1;
+    strip.sums[1] = strip.dn.stride[WEFT_OUT] == 1 ? 1 : strip.dm.size;
+    cut_panels(&strip); /* the other side may be the longer one now */
+    strip.count = strip.slices;
+    strip.run(&strip, stream);
+}
+
+static void run_strips(const weft_einsum *p, weft_stream *stream)
+{
+    const int64_t m = p->dm.size, n = p->dn.size, longer = m >= n ? m : n, size = strip_of(p);
+    for (int64_t first = 0; first < longer; first += size)
+        run_strip(*p, first, longer - first < size ? longer - first : size, stream);
+}
+
+/* Kernels of ours, and strided loops, round what they sum up; else it is done afterwards. */
+static void run(const weft_einsum *p, const weft_call *call)
+{
+    const int64_t n = weft_view_count(&call->out[0]);
+    if (p->adds) weft_begin_sum(call);
+    if (p->narrow != NULL && p->body == run_packed && is_one_product(p)) {
+        run_strips(p, call->stream);
+        return;
+    }
+    p->run(p, call->stream);
+    if (p->narrow != NULL && p->body != run_packed && !p->narrows)
+        weft_narrow(call->stream, n, (const float *)(const void *)p->data[WEFT_OUT], p->narrow);
 }
 
 /* ---- once, before any run -------------------------------------------------------------------- */
 
-static void plan(weft_einsum *p, const weft_call *call)
+/* Beside bf16 f32 is rounded to that. */
+static weft_dtype reads_of(const weft_call *call)
+{
+    const weft_dtype a = call->in[0].dtype, b = call->in[1].dtype;
+    return a == WEFT_F32 && b == WEFT_BF16 ? b : a;
+}
+
+/* Its dims, sorted. */
+static weft_einsum sorted(const weft_call *call)
 {
     const weft_view *out = &call->out[0];
     const weft_strided tensor[3] = {weft_strided_view(&call->in[0]),
                                     weft_strided_view(&call->in[1]), weft_strided_view(out)};
-    *p = (weft_einsum){.dtype = out->dtype,
-                       .reads = call->in[0].dtype,
-                       .stream = call->stream,
-                       .run = run_zeros,
-                       .adds = call->accumulates,
-                       .count = weft_view_count(out)};
+    weft_einsum p = {.dtype = weft_dtype_computes(out->dtype),
+                     .reads = reads_of(call),
+                     .stream = call->stream,
+                     .run = run_zeros,
+                     .adds = call->accumulates,
+                     .count = weft_view_count(out)};
+    for (int i = 0; i < 2; i++)
+        p.rounds[i] = call->in[i].dtype != p.reads;
     for (int t = 0; t < WEFT_NEST_TENSORS; t++)
-        p->bytes[t] = weft_dtype_bytes(tensor[t].view->dtype);
-    if (p->count == 0) return;
-    sort_dims(p, tensor);
-    if (weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0) return;
+        p.bytes[t] = weft_dtype_bytes(t == WEFT_OUT ? p.dtype : tensor[t].view->dtype);
+    if (p.count > 0) sort_dims(&p, tensor);
+    return p;
+}
+
+static bool is_half(const weft_einsum *p)
+{
+    return p->reads == WEFT_BF16 || p->reads == WEFT_F16;
+}
+
+/* The product that there is of matrices; false: there is none. */
+static bool find_matrices(weft_einsum *p)
+{
+    const bool is_float = p->reads == WEFT_F32 || p->reads == WEFT_F64 || is_half(p);
+    return is_float && p->lone.n_dims == 0 && !is_dots_across(p) && choose_matrix(p);
+}
+
+static bool has_nothing(const weft_einsum *p)
+{
+    return p->count == 0 || weft_nest_count(&p->k) == 0 || weft_nest_count(&p->lone) == 0;
+}
+
+static void plan(weft_einsum *p, const weft_call *call)
+{
+    *p = sorted(call);
+    if (has_nothing(p)) return;
     weft_einsum matrices = *p;
-    const bool is_half = p->reads == WEFT_BF16 || p->reads == WEFT_F16;
-    const bool is_float = p->reads == WEFT_F32 || p->reads == WEFT_F64 || is_half;
-    const bool found =
-        is_float && p->lone.n_dims == 0 && !is_dots_across(p) && choose_matrix(&matrices);
+    const bool found = find_matrices(&matrices);
     const int64_t work = matrices.dm.size * matrices.dn.size * matrices.dk.size;
-    const bool is_tiny = work <= TINY;
+    const bool is_tiny = work <= WEFT_EINSUM_TINY;
     const bool is_others =
-        is_half && (is_tiny || !(is_vector(&matrices) || is_packed(&matrices, call->stream)));
+        is_half(p) && (is_tiny || !(is_vector(&matrices) || is_packed(&matrices, call->stream)));
     if (!found || is_others || (is_tiny && weft_nest_count(&matrices.k) > 1)) {
         weft_einsum_plan_strided(p);
         return;
     }
     *p = matrices;
     if (is_tiny)
-        plan_tiny(p, work);
+        weft_einsum_plan_tiny(p, work);
     else if (is_vector(p))
-        plan_vectors(p);
+        weft_einsum_plan_vectors(p);
     else
         plan_matrices(p, call->stream);
 }
@@ -420,8 +404,31 @@ static void launch(const weft_call *call)
 {
     weft_einsum *p = call->prepared;
     point_at(p, call);
-    if (p->adds) weft_begin_sum(call);
-    p->run(p, call->stream);
+    run(p, call);
+}
+
+/* An operand of bf16 may have one of f32 beside it. Of 16 bits the result is f32, or bf16 for bf16. */
+static bool takes(const weft_call *call)
+{
+    const weft_dtype reads = reads_of(call), makes = call->out[0].dtype;
+    for (int i = 0; i < 2; i++) {
+        const weft_dtype stored = call->in[i].dtype;
+        if (stored != reads && !(stored == WEFT_F32 && reads == WEFT_BF16)) return false;
+    }
+    return makes == weft_dtype_computes(reads) ||
+           (makes == WEFT_BF16 && reads == WEFT_BF16 && !call->accumulates);
+}
+
+/* What is to be bf16 is summed up in f32: of one product a strip at a time. The same on every processor. */
+static int64_t scratch(const weft_call *call)
+{
+    weft_einsum p = sorted(call);
+    int64_t count = p.count;
+    if (call->out[0].dtype != WEFT_BF16) return 0;
+    if (!has_nothing(&p) && find_matrices(&p) && p.dm.size > 1 && p.dn.size > 1 &&
+        count == p.dm.size * p.dn.size)
+        count = strip_of(&p) * (p.dm.size >= p.dn.size ? p.dn.size : p.dm.size);
+    return count * (int64_t)sizeof(float);
 }
 
 void weft_einsum_cpu(const weft_call *call)
@@ -429,8 +436,7 @@ void weft_einsum_cpu(const weft_call *call)
     weft_einsum p;
     plan(&p, call);
     point_at(&p, call);
-    if (p.adds) weft_begin_sum(call);
-    p.run(&p, call->stream);
+    run(&p, call);
 }
 
 const weft_kernel weft_kernel_einsum = {
@@ -438,9 +444,12 @@ const weft_kernel weft_kernel_einsum = {
     .name = "einsum",
     .device = WEFT_CPU,
     .dtypes = WEFT_WIDE_DTYPES | WEFT_HALF_DTYPES,
+    .takes = takes,
+    .scratch = scratch,
     .prepare = prepare,
     .launch = launch,
     .accumulates = true,
     .carried_alone = true,
+    .converts = true,
     .prepares_alike = true,
 };

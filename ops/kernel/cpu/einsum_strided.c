@@ -19,20 +19,20 @@ typedef struct strip {
     int64_t times, next_a, next_b;
 } strip;
 
-#define STRIDED(s, T, R, SUM, of)                                                                  \
-    WEFT_TARGET_CLONES static void add_rows_##s(SUM *sum, const T *a, const T *b, const strip *x)  \
+#define STRIDED(s, A, of_a, B, of_b, R, SUM)                                                       \
+    WEFT_TARGET_CLONES static void add_rows_##s(SUM *sum, const A *a, const B *b, const strip *x)  \
     {                                                                                              \
         for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b) {                   \
             WEFT_IVDEP                                                                             \
             for (int64_t i = 0; i < x->n; i++)                                                     \
-                sum[i] += (SUM)of(a[i]) * (SUM)of(b[i]);                                           \
+                sum[i] += (SUM)of_a(a[i]) * (SUM)of_b(b[i]);                                       \
         }                                                                                          \
     }                                                                                              \
-    static void add_any_##s(SUM *sum, const T *a, const T *b, const strip *x)                      \
+    static void add_any_##s(SUM *sum, const A *a, const B *b, const strip *x)                      \
     {                                                                                              \
         for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b)                     \
             for (int64_t i = 0; i < x->n; i++)                                                     \
-                sum[i] += (SUM)of(a[i * x->a]) * (SUM)of(b[i * x->b]);                             \
+                sum[i] += (SUM)of_a(a[i * x->a]) * (SUM)of_b(b[i * x->b]);                         \
     }                                                                                              \
     static void chunk_##s(const weft_einsum *e, const int64_t *at, int64_t n)                      \
     {                                                                                              \
@@ -45,12 +45,17 @@ typedef struct strip {
         for (int64_t l = 0; l < count; l++) {                                                      \
             int64_t added[WEFT_NEST_TENSORS];                                                      \
             weft_nest_offset(&e->k, l, added);                                                     \
-            const T *a = (const T *)(const void *)e->data[WEFT_A] + at[WEFT_A] + added[WEFT_A],    \
-                    *b = (const T *)(const void *)e->data[WEFT_B] + at[WEFT_B] + added[WEFT_B];    \
+            const A *a = (const A *)(const void *)e->data[WEFT_A] + at[WEFT_A] + added[WEFT_A];    \
+            const B *b = (const B *)(const void *)e->data[WEFT_B] + at[WEFT_B] + added[WEFT_B];    \
             if (is_plain)                                                                          \
                 add_rows_##s(sum, a, b, &x);                                                       \
             else                                                                                   \
                 add_any_##s(sum, a, b, &x);                                                        \
+        }                                                                                          \
+        if (e->narrow != NULL) {                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                e->narrow[at[WEFT_OUT] + i * stride[WEFT_OUT]] = weft_bf16_of_f32((float)sum[i]);  \
+            return;                                                                                \
         }                                                                                          \
         R *out = (R *)(void *)e->data[WEFT_OUT] + at[WEFT_OUT];                                    \
         for (int64_t i = 0; i < n && e->adds; i++)                                                 \
@@ -59,18 +64,27 @@ typedef struct strip {
             out[i * stride[WEFT_OUT]] = (R)sum[i];                                                 \
     }
 #define SAME(x) (x)
-STRIDED(f32, float, float, double, SAME)
-STRIDED(f64, double, double, double, SAME)
-STRIDED(i32, int32_t, int32_t, uint32_t, SAME)
-STRIDED(i64, int64_t, int64_t, uint64_t, SAME)
-STRIDED(bf16, uint16_t, float, double, weft_f32_of_bf16)
-STRIDED(f16, uint16_t, float, double, weft_f32_of_f16)
+STRIDED(f32, float, SAME, float, SAME, float, double)
+STRIDED(f64, double, SAME, double, SAME, double, double)
+STRIDED(i32, int32_t, SAME, int32_t, SAME, int32_t, uint32_t)
+STRIDED(i64, int64_t, SAME, int64_t, SAME, int64_t, uint64_t)
+STRIDED(bf16, uint16_t, weft_f32_of_bf16, uint16_t, weft_f32_of_bf16, float, double)
+STRIDED(f16, uint16_t, weft_f32_of_f16, uint16_t, weft_f32_of_f16, float, double)
+STRIDED(rounded_a, float, weft_bf16_round, uint16_t, weft_f32_of_bf16, float, double)
+STRIDED(rounded_b, uint16_t, weft_f32_of_bf16, float, weft_bf16_round, float, double)
 
 typedef void (*chunk)(const weft_einsum *e, const int64_t *at, int64_t n);
 static const chunk chunks[WEFT_DTYPES] =
     {/* of a and b */
      [WEFT_F32] = chunk_f32, [WEFT_F64] = chunk_f64,   [WEFT_I32] = chunk_i32,
      [WEFT_I64] = chunk_i64, [WEFT_BF16] = chunk_bf16, [WEFT_F16] = chunk_f16};
+
+static chunk chunk_for(const weft_einsum *e)
+{
+    return e->rounds[WEFT_A]   ? chunk_rounded_a
+           : e->rounds[WEFT_B] ? chunk_rounded_b
+                               : chunks[e->reads];
+}
 
 /* Units [begin, end) of all rows, one after the other; a row's are done together. */
 static void run_units(void *argument, int64_t begin, int64_t end, int lane)
@@ -86,13 +100,8 @@ static void run_units(void *argument, int64_t begin, int64_t end, int lane)
         weft_nest_offset(&e->free, i / e->slices, at);
         for (int t = 0; t < WEFT_NEST_TENSORS; t++)
             at[t] += first * e->dm.stride[t];
-        chunks[e->reads](e, at, left < n * UNIT ? left : n * UNIT);
+        chunk_for(e)(e, at, left < n * UNIT ? left : n * UNIT);
     }
-}
-
-static void run_lanes(const weft_einsum *e, weft_stream *stream)
-{
-    weft_parallel(stream, e->count, e->grain, run_units, (void *)(uintptr_t)e);
 }
 
 void weft_einsum_plan_strided(weft_einsum *e)
@@ -103,7 +112,9 @@ void weft_einsum_plan_strided(weft_einsum *e)
     e->dm = weft_einsum_take_last(&e->free);
     e->dk = weft_einsum_take_last(&e->k);
     e->slices = (e->dm.size + UNIT - 1) / UNIT;
-    e->run = run_lanes;
+    e->narrows = true;
+    e->run = weft_einsum_run_lanes;
+    e->body = run_units;
     e->count = weft_nest_count(&e->free) * e->slices;
     e->grain = weft_grain(UNIT * e->dk.size * weft_nest_count(&e->k));
 }

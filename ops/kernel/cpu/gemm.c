@@ -5,98 +5,30 @@
  * and stays in L2; the other flows past it in small blocks. Both are packed as panels in which a tile's operands lie
  * one after the other, by the first tile that reads a panel: its arithmetic hides the copying. The next operands to
  * pack are prefetched while tiles are computed. Rows that one panel goes past are not packed. Lanes that share a
- * product pack what stays, each for itself, and take what flows. bf16 and f16 are widened as they are packed, and
- * computed with in f32.
+ * product pack what stays, each for itself, and take what flows. bf16 is packed as pairs along k where the processor
+ * multiplies those well; else, as f16, it is widened as it is packed, and computed with in f32. An operand of f32 may be
+ * rounded to bf16 as it is packed.
  * source  Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn 2015
  */
 #include "cpu/gemm_tile.h"
-
-#include <string.h>
-
-#include "weft/extend/half.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b)  JOIN_(a, b)
-
-#define ELEMENT    float
-#define TILE(name) JOIN(name, f32)
-#define LOW        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#include "cpu/gemm_tile.inc"
-#undef ELEMENT
-#undef TILE
-#undef LOW
-#undef HIGH
-#define ELEMENT    double
-#define TILE(name) JOIN(name, f64)
-#define LOW        0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH       4, 12, 5, 13, 6, 14, 7, 15
-#include "cpu/gemm_tile.inc"
-#undef ELEMENT
-#undef TILE
-#undef LOW
-#undef HIGH
-
-static TILE_TARGET void widen_bf16(int64_t n, const uint16_t *from, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = weft_f32_of_bf16(from[i]);
-}
-
-/* In vectors by the processor's own instruction. */
-static TILE_TARGET void widen_f16(int64_t n, const uint16_t *from, float *to)
-{
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
-    for (; i < n; i++)
-        to[i] = weft_f32_of_f16(from[i]);
-}
-static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to) = {
-    [WEFT_BF16] = widen_bf16, [WEFT_F16] = widen_f16};
-
-static const tile_kernels *const kernels[WEFT_DTYPES] = {
-    [WEFT_F32] = &kernels_f32, [WEFT_F64] = &kernels_f64};
-
-bool weft_gemm_has(weft_dtype dtype)
-{
-    return kernels[dtype] != NULL && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-#else
-static void (*const widens[WEFT_DTYPES])(int64_t n, const uint16_t *from, float *to);
-static const tile_kernels *const kernels[WEFT_DTYPES];
-
-bool weft_gemm_has(weft_dtype dtype)
-{
-    (void)dtype;
-    return false;
-}
-#endif
-
-const tile_kernels *weft_gemm_kernels(weft_dtype dtype)
-{
-    return weft_gemm_has(dtype) ? kernels[dtype] : NULL;
-}
 
 /* A panel of b at full depth is in L1, what stays in L2. What flows is one panel of columns, or a few of rows, at a time,
  * packed to memory small enough for L1: four times as much at once made products 0 to 5 % slower. Rows or columns are cut
  * in whole panels of every kind. A short sum is one depth: c is written once. */
 enum { DEPTH_BYTES = 768, MOST_DEPTH_BYTES = 1024, STAYS_BYTES = 1056 * DEPTH_BYTES };
+enum { PAIRS_DEPTH_BYTES = 1536 };
 enum { FLOWS = WEFT_GEMM_COLUMNS };
 _Static_assert(WEFT_GEMM_COLUMNS % WEFT_GEMM_ROWS == 0, "whole panels");
-_Static_assert(STAYS_BYTES + FLOWS * MOST_DEPTH_BYTES <= WEFT_GEMM_SCRATCH, "scratch holds both");
+_Static_assert(STAYS_BYTES + FLOWS * PAIRS_DEPTH_BYTES <= WEFT_GEMM_SCRATCH, "scratch holds both");
 
 typedef struct product {
     const tile_kernels *kernels;
-    size_t bytes; /* of an element */
+    size_t bytes; /* of an element of c, and of a step of a packed row */
     int64_t m, n, k, leading;
     side a, b;
     char *c;
+    uint16_t *narrow; /* as in weft_product */
+    int64_t narrow_leading;
     double alpha;
     bool add;
     bool a_stays;
@@ -115,44 +47,54 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Of k as it is packed. */
+static int64_t steps_of(const product *p, int64_t k)
+{
+    return (k + p->kernels->each - 1) / p->kernels->each;
+}
+
 static const char *at(const side *s, int64_t first, int64_t l)
 {
     return s->data + (first * s->step + l * s->deep) * s->bytes;
 }
 
-/* The same panel in f32: it is packed from there, as f32 is. Rows end apart, so that they do not fall on the same cache sets. */
-enum { WIDE_ROW = MOST_DEPTH_BYTES / sizeof(float) + 16 };
-static void widen_panel(side *s, int n, int64_t k, float *wide)
+/* The same panel as kernels read it: it is packed from there. Rows end apart, so that they do not fall on the same cache sets. */
+enum { CONVERTED_ROW = PAIRS_DEPTH_BYTES + 64 };
+static void convert_panel(side *s, int n, int64_t k, char *to)
 {
-    const uint16_t *from = (const uint16_t *)(const void *)s->data;
-    const bool is_upright = s->deep == 1, is_level = s->step == 1;
+    const bool is_upright = s->deep == 1, is_level = s->step == 1 && !is_upright;
+    const int64_t bytes = s->converted, row = is_level ? 1 : CONVERTED_ROW / bytes,
+                  deep = is_level ? n : 1;
     for (int i = 0; i < n && is_upright; i++)
-        s->widen(k, from + i * s->step, wide + i * WIDE_ROW);
-    for (int64_t l = 0; l < k && !is_upright && is_level; l++)
-        s->widen(n, from + l * s->deep, wide + l * n);
+        s->convert(k, at(s, i, 0), to + i * row * bytes);
+    for (int64_t l = 0; l < k && is_level; l++)
+        s->convert(n, at(s, 0, l), to + l * deep * bytes);
     for (int i = 0; i < n && !is_upright && !is_level; i++)
         for (int64_t l = 0; l < k; l++)
-            s->widen(1, from + i * s->step + l * s->deep, wide + i * WIDE_ROW + l);
-    s->data = (const char *)wide;
-    s->step = is_level && !is_upright ? 1 : WIDE_ROW;
-    s->deep = is_level && !is_upright ? n : 1;
+            s->convert(1, at(s, i, l), to + (i * row + l) * bytes);
+    s->data = to;
+    s->step = row, s->deep = deep, s->bytes = s->converted;
 }
 
 static void pack_panel(const product *p, const side *s, const packed_part *part, int64_t i,
                        char *to)
 {
     const int n = (int)smaller(s->panel, part->n - i);
-    float wide[WEFT_GEMM_COLUMNS * WIDE_ROW];
+    char converted[WEFT_GEMM_COLUMNS * CONVERTED_ROW] __attribute__((aligned(64)));
     side panel = *s;
     panel.data = at(s, part->first + i, part->l);
-    if (s->widen != NULL) widen_panel(&panel, n, part->k, wide);
+    if (s->pack_wide != NULL && s->step == 1 && n % p->kernels->width == 0) {
+        s->pack_wide(&panel, n, part->k, to);
+        return;
+    }
+    if (s->convert != NULL) convert_panel(&panel, n, part->k, converted);
     p->kernels->pack(&panel, n, (n + s->pad - 1) / s->pad * s->pad, part->k, to);
 }
 
 static void pack(const product *p, const side *s, const packed_part *part, char *to)
 {
     for (int64_t i = 0; i < part->n; i += s->panel)
-        pack_panel(p, s, part, i, to + (size_t)(i * part->k) * p->bytes);
+        pack_panel(p, s, part, i, to + (size_t)(i * steps_of(p, part->k)) * p->bytes);
 }
 
 /* The same memory, to be fetched in `n_times` goes. */
@@ -171,8 +113,15 @@ static ahead ahead_of(const side *s, const packed_part *part, int64_t n_times)
 /* Where one panel is all columns, a tile that packed rows would do it for nobody: their elements are read as they lie. */
 static bool is_loose(const product *p, const packed_part *columns)
 {
-    return p->a.deep == 1 && p->a.widen == NULL && columns->n <= p->b.panel &&
-           columns->n % p->kernels->width == 0;
+    return p->a.deep == 1 && p->a.convert == NULL && columns->n <= p->b.panel &&
+           columns->n % p->kernels->width == 0 && columns->k % p->kernels->each == 0;
+}
+
+/* The last depth's sums are narrowed, if any are. */
+static uint16_t *narrow_at(const product *p, const packed_part *rows, int64_t row, int64_t column)
+{
+    if (p->narrow == NULL || rows->l + rows->k < p->k) return NULL;
+    return p->narrow + row * p->narrow_leading + column;
 }
 
 /* All whole tiles of m by one panel at one depth, a not packed; returns their rows. */
@@ -180,17 +129,19 @@ static int64_t run_loose(const product *p, const packed_part *rows, const packed
                          const char *b)
 {
     const int64_t whole = rows->n / TILE_ROWS * TILE_ROWS;
-    loose_tile t = {.k = rows->k,
+    loose_tile t = {.k = steps_of(p, rows->k),
                     .b = b,
                     .a_row = p->a.step,
                     .a_step = p->a.deep,
                     .b_step = columns->n,
                     .leading = p->leading,
                     .add = p->add || rows->l > 0,
-                    .alpha = p->alpha};
+                    .alpha = p->alpha,
+                    .narrow_leading = p->narrow_leading};
     for (int64_t i = 0; i < whole; i += TILE_ROWS) {
         t.a = at(&p->a, rows->first + i, rows->l);
         t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first) * p->bytes;
+        t.narrow = narrow_at(p, rows, rows->first + i, columns->first);
         p->kernels->loose[columns->n / p->kernels->width - 1](&t);
     }
     return whole;
@@ -208,7 +159,8 @@ static lies read_first(const product *p, const side *s, const packing *x, int64_
                        operand *o)
 {
     const bool is_level = s->step == 1, is_upright = s->deep == 1 && s->panel == TILE_ROWS;
-    if (!is_whole || (!is_level && !is_upright) || s->widen != NULL) {
+    if (!is_whole || (!is_level && !is_upright) || s->convert != NULL ||
+        x->part->k % p->kernels->each != 0) {
         pack_panel(p, s, x->part, i, o->to);
         return PACKED;
     }
@@ -220,7 +172,7 @@ static lies read_first(const product *p, const side *s, const packing *x, int64_
 static lies read_panel(const product *p, const side *s, const packing *x, int64_t i, bool is_first,
                        bool is_whole, operand *o)
 {
-    o->from = o->to = x->memory + (size_t)(i * x->part->k) * p->bytes;
+    o->from = o->to = x->memory + (size_t)(i * steps_of(p, x->part->k)) * p->bytes;
     return x->is_packed || !is_first ? PACKED : read_first(p, s, x, i, is_whole, o);
 }
 
@@ -229,10 +181,11 @@ static void run_block(const product *p, const packing *a, const packing *b, ahea
 {
     const packed_part *rows = a->part, *columns = b->part;
     const int panel = p->b.panel, width = p->kernels->width;
-    tile t = {.k = rows->k,
+    tile t = {.k = steps_of(p, rows->k),
               .leading = p->leading,
               .add = p->add || rows->l > 0,
               .alpha = p->alpha,
+              .narrow_leading = p->narrow_leading,
               .next = next};
     for (int64_t j = 0; j < columns->n; j += panel) {
         t.columns = (int)smaller(panel, columns->n - j);
@@ -243,6 +196,7 @@ static void run_block(const product *p, const packing *a, const packing *b, ahea
             const lies of_a = read_panel(p, &p->a, a, i, j == 0, is_whole, &t.a),
                        of_b = read_panel(p, &p->b, b, j, i == 0, is_whole, &t.b);
             t.c = p->c + (size_t)((rows->first + i) * p->leading + columns->first + j) * p->bytes;
+            t.narrow = narrow_at(p, rows, rows->first + i, columns->first + j);
             if (of_a == PACKED && of_b == PACKED)
                 p->kernels->compute[n_rows - 1][n_vectors - 1](&t);
             else
@@ -330,15 +284,17 @@ static void run_depth(const product *p, const packed_part *stays, int64_t depth,
 
 static int64_t depth_of(const product *p)
 {
-    const int64_t bytes = (int64_t)p->bytes, most = DEPTH_BYTES / bytes;
-    if (p->k * bytes <= MOST_DEPTH_BYTES) return p->k;
+    const int64_t bytes = (int64_t)p->bytes / p->kernels->each;
+    const int64_t most = (p->kernels->each > 1 ? PAIRS_DEPTH_BYTES : DEPTH_BYTES) / bytes;
+    if (p->k * bytes <= (p->kernels->each > 1 ? PAIRS_DEPTH_BYTES : MOST_DEPTH_BYTES)) return p->k;
     const int64_t n_depths = (p->k + most - 1) / most;
     return smaller(most, ((p->k + n_depths - 1) / n_depths + 7) / 8 * 8);
 }
 
 static void run(const product *p, char *scratch)
 {
-    const int64_t depth = depth_of(p), panels = STAYS_BYTES / (FLOWS * depth * (int64_t)p->bytes);
+    const int64_t depth = depth_of(p),
+                  panels = STAYS_BYTES / (FLOWS * steps_of(p, depth) * (int64_t)p->bytes);
     const int64_t n = p->a_stays ? p->m : p->n,
                   most = FLOWS * smaller(panels, (n + FLOWS - 1) / FLOWS);
     for (int64_t first = 0; first < n; first += most)
@@ -350,9 +306,19 @@ static void run(const product *p, char *scratch)
         }
 }
 
+static void take_as_stored(side *s, weft_dtype reads, bool rounds)
+{
+    const weft_dtype stored = rounds ? WEFT_F32 : reads;
+    s->bytes = (int)weft_dtype_bytes(stored);
+    s->convert = weft_gemm_convert(reads, stored);
+    s->pack_wide = weft_gemm_pack_wide(reads, stored);
+    s->converted = weft_gemm_kernels_for(reads)->each > 1 ? 2 : 4; /* bytes of bf16, of f32 */
+}
+
 void weft_gemm(const weft_product *x, void *scratch)
 {
-    const tile_kernels *table = kernels[x->dtype];
+    const weft_dtype reads = weft_dtype_computes(x->reads) == x->reads ? x->dtype : x->reads;
+    const tile_kernels *table = weft_gemm_kernels_for(reads);
     product p = {.kernels = table,
                  .bytes = weft_dtype_bytes(x->dtype),
                  .k = x->k,
@@ -361,7 +327,8 @@ void weft_gemm(const weft_product *x, void *scratch)
                  .add = x->beta != 0,
                  .stream = x->stream,
                  .lane = x->lane,
-                 .unit = x->unit};
+                 .unit = x->unit,
+                 .narrow = x->narrow.data};
     /* of an element of one row or column no stride is meant: c's rows, or those of its transpose, are contiguous */
     const bool is_turned = x->c.column != 1 && x->n > 1;
     const weft_matrix *a = is_turned ? &x->b : &x->a, *b = is_turned ? &x->a : &x->b;
@@ -369,11 +336,12 @@ void weft_gemm(const weft_product *x, void *scratch)
     const bool takes_rows = x->m >= x->n;
     p.a_stays = x->unit == 0 ? p.m < p.n : is_turned == takes_rows;
     p.leading = is_turned ? x->c.column : x->c.row;
+    p.narrow_leading = is_turned ? x->narrow.column : x->narrow.row;
     p.a = (side){a->data, is_turned ? a->column : a->row, is_turned ? a->row : a->column, TILE_ROWS,
                  1};
     p.b = (side){b->data, is_turned ? b->row : b->column, is_turned ? b->column : b->row,
                  table->width * TILE_VECTORS, table->width};
-    p.a.widen = p.b.widen = widens[x->reads];
-    p.a.bytes = p.b.bytes = (int)weft_dtype_bytes(p.a.widen != NULL ? x->reads : x->dtype);
+    take_as_stored(&p.a, reads, is_turned ? x->rounds_b : x->rounds_a);
+    take_as_stored(&p.b, reads, is_turned ? x->rounds_a : x->rounds_b);
     run(&p, scratch);
 }

@@ -15,6 +15,8 @@ enum { WEFT_GEMM_SCRATCH = 1 << 20 };
 
 /* Is there a kernel for this processor and dtype? The same answer for all the life of a process. */
 bool weft_gemm_has(weft_dtype dtype);
+/* Are products of bf16 done by the processor's own, which read denormals as 0? Else they are done in f32. */
+bool weft_gemm_has_pairs(void);
 /* As weft_multiply, with any strides of a and b; beta is 0 or 1; c has a unit stride.
  * scratch  [WEFT_GEMM_SCRATCH] bytes, aligned to 64 */
 void weft_gemm(const weft_product *product, void *scratch);

@@ -55,18 +55,20 @@ typedef struct operand {
 
 /* c [rows, columns] = or += alpha a b, where packed a is [k, rows] and b [k, vectors]. */
 typedef struct tile {
-    int64_t k;
+    int64_t k; /* steps */
     operand a, b;
     void *c;
     int64_t leading; /* of c, in elements */
     int columns;     /* of c; b has zeros in the rest of its last vector */
     bool add;
     double alpha;
+    uint16_t *narrow; /* not NULL: what c would be goes there, as bf16, and c stays as it is */
+    int64_t narrow_leading;
     ahead *next; /* [2] */
 } tile;
 
 /* c [8, vectors] = or += alpha a b, of operands as they lie, for products too small to be worth packing: element (i, l) of
- * a is a[i * a_row + l * a_step], row l of b begins at b[l * b_step]. */
+ * a is a[i * a_row + l * a_step], row l of b begins at b[l * b_step]. Of pairs a_step is 1, and k is of pairs. */
 typedef struct loose_tile {
     int64_t k;
     const void *a, *b;
@@ -75,31 +77,50 @@ typedef struct loose_tile {
     int64_t leading; /* of c */
     bool add;
     double alpha;
+    uint16_t *narrow; /* as in tile */
+    int64_t narrow_leading;
 } loose_tile;
 
+/* n elements, contiguous. */
+typedef void (*tile_convert)(int64_t n, const void *from, void *to);
+
+typedef struct side side;
+/* One panel of n elements, whole vectors, by k, where i is contiguous: converted and packed at once. */
+typedef void (*tile_pack_wide)(const side *from, int n, int64_t k, void *to);
+
 /* An operand as it lies: element (i, l), l of k, is data[i * step + l * deep]. */
-typedef struct side {
+struct side {
     const char *data;
     int64_t step, deep;
-    int panel; /* of so many i; the last may be narrower */
-    int pad;   /* and is filled with zeros to a multiple of this */
-    int bytes; /* of an element */
-    void (*widen)(int64_t n, const uint16_t *from, float *to); /* of 16 bits; NULL: as computed */
-} side;
+    int panel;                /* of so many i; the last may be narrower */
+    int pad;                  /* and is filled with zeros to a multiple of this */
+    int bytes;                /* of an element */
+    tile_convert convert;     /* NULL: packed as it is stored */
+    int converted;            /* bytes of an element afterwards */
+    tile_pack_wide pack_wide; /* NULL: it is converted, then packed */
+};
 
 typedef void (*tile_function)(const tile *t);
 typedef void (*loose_function)(const loose_tile *t);
 typedef struct tile_kernels {
     int width; /* elements of a vector */
+    int each;  /* of k in a step: 2 where products of pairs are summed up by one instruction */
     tile_function compute[TILE_ROWS][TILE_VECTORS];
     /* of TILE_ROWS rows and whole vectors, not both packed */
     tile_function first[WAYS_OF_A][WAYS_OF_B][TILE_VECTORS];
     loose_function loose[TILE_VECTORS];
-    /* One panel of n <= panel elements by k, to [k, width]. */
+    /* One panel of n <= panel elements by k, to [steps, width]. */
     void (*pack)(const side *from, int n, int width, int64_t k, void *to);
 } tile_kernels;
 
-/* NULL where weft_gemm_has says no. */
+/* Of what is computed with as it is stored; NULL where weft_gemm_has says no. */
 const tile_kernels *weft_gemm_kernels(weft_dtype dtype);
+/* The same of products that read a dtype, which this processor has: f32, f64, bf16 or f16. */
+const tile_kernels *weft_gemm_kernels_for(weft_dtype reads);
+/* What is done to an operand of such products before it is packed, if it is stored as `stored`: as they read it, or f32; NULL:
+ * nothing. */
+tile_convert weft_gemm_convert(weft_dtype reads, weft_dtype stored);
+/* How both are done at once; NULL: they are not. */
+tile_pack_wide weft_gemm_pack_wide(weft_dtype reads, weft_dtype stored);
 
 #endif

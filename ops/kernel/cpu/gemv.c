@@ -3,7 +3,8 @@
  * A chunk of the results has its sums side by side in the first-level cache. Where results are neighbours in the
  * matrix, several rows of it at a time are added to them. Where summed elements are neighbours, several results at a
  * time are dots. Either way there are several short streams, and the processor does not prefetch enough by itself:
- * the next rows are prefetched to L2. bf16 and f16 are widened as they are read, and added up in f32.
+ * the next rows are prefetched to L2. bf16 and f16 are widened as they are read, and added up in f32; what is stored as f32 may
+ * be rounded to bf16 as it is read.
  */
 #include "cpu/gemv.h"
 
@@ -37,6 +38,13 @@ static inline void ask(const void *memory)
 #define ADD_DOTS(of, l, j)                                                                         \
     dots[0][j] += x[l] * of(w[0][l]), dots[1][j] += x[l] * of(w[1][l]),                            \
         dots[2][j] += x[l] * of(w[2][l]), dots[3][j] += x[l] * of(w[3][l]);
+
+/* Of the vector, where it is stored otherwise than the matrix; it is read once for many results. */
+static double element_of(const weft_vector_product *p, int64_t i)
+{
+    if (p->rounds_x) return (double)weft_bf16_round(((const float *)(const void *)p->x)[i]);
+    return weft_dtype_get(p->reads, p->x, i);
+}
 
 #define GEMV(s, T, R, of)                                                                          \
     /* w [k, n] */                                                                                 \
@@ -97,12 +105,14 @@ static inline void ask(const void *memory)
     {                                                                                              \
         const bool is_level = p->along_n == 1;                                                     \
         R sum[CHUNK], x[DEPTH], *y = (R *)(void *)p->y + first * p->y_step;                        \
+        const bool is_mixed = p->rounds_x != p->rounds_w;                                          \
         const T *from = (const T *)(const void *)p->x, *w = (const T *)(const void *)p->w;         \
         memset(sum, 0, (size_t)n * sizeof *sum);                                                   \
         for (int64_t l = 0; l < p->k; l += DEPTH) {                                                \
             const int64_t k = p->k - l < DEPTH ? p->k - l : DEPTH;                                 \
             for (int64_t i = 0; i < k; i++)                                                        \
-                x[i] = of(from[(l + i) * p->x_step]);                                              \
+                x[i] = is_mixed ? (R)element_of(p, (l + i) * p->x_step)                            \
+                                : of(from[(l + i) * p->x_step]);                                   \
             const part all = {.n = n,                                                              \
                               .k = k,                                                              \
                               .stride = is_level ? p->along_k : p->along_n,                        \
@@ -119,6 +129,7 @@ GEMV(f32, float, float, SAME)
 GEMV(f64, double, double, SAME)
 GEMV(bf16, uint16_t, float, weft_f32_of_bf16)
 GEMV(f16, uint16_t, float, weft_f32_of_f16)
+GEMV(rounded, float, float, weft_bf16_round)
 
 typedef void (*chunk)(const weft_vector_product *p, int64_t first, int64_t n);
 static const chunk chunks[WEFT_DTYPES] = {[WEFT_F32] = add_chunk_f32,
@@ -128,6 +139,7 @@ static const chunk chunks[WEFT_DTYPES] = {[WEFT_F32] = add_chunk_f32,
 
 void weft_gemv(const weft_vector_product *p, int64_t begin, int64_t end)
 {
+    const chunk add = p->rounds_w ? add_chunk_rounded : chunks[p->reads];
     for (int64_t i = begin; i < end; i += CHUNK)
-        chunks[p->reads](p, i, end - i < CHUNK ? end - i : CHUNK);
+        add(p, i, end - i < CHUNK ? end - i : CHUNK);
 }

@@ -13,8 +13,9 @@ enum { WEFT_GEMV_UNIT = 32 };
 
 /* y [n] = or += x [k] w [k, n]; strides in elements. */
 typedef struct weft_vector_product {
-    weft_dtype reads; /* of x and w: f32, f64, bf16 or f16; y is of what that computes in */
-    int64_t n, k;     /* at least 1 */
+    weft_dtype reads;        /* of x and w: f32, f64, bf16 or f16; y is of what that computes in */
+    bool rounds_x, rounds_w; /* it is stored as f32, and read as bf16, which `reads` is */
+    int64_t n, k;            /* at least 1 */
     const char *x, *w;
     int64_t x_step, along_k, along_n; /* of w, one is 1 where it is more than one element long */
     char *y;

@@ -6,6 +6,7 @@
  * adds nothing.
  */
 #include "cpu/nest.h"
+#include "cpu/widened.h"
 
 #include <math.h>
 #include <string.h>
@@ -121,7 +122,7 @@ static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-void weft_gather_cpu(const weft_call *call)
+static void gather(const weft_call *call)
 {
     const weft_dim_attributes *attributes = call->attributes;
     const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
@@ -132,12 +133,48 @@ void weft_gather_cpu(const weft_call *call)
                   gather_pieces, &x);
 }
 
+/* What is chosen of a table of one dtype may come out in another of f32 and bf16. */
+static bool takes_table(const weft_call *call)
+{
+    const weft_dtype from = call->in[0].dtype, to = call->out[0].dtype;
+    return from == to || (from == WEFT_F32 && to == WEFT_BF16) ||
+           (from == WEFT_BF16 && to == WEFT_F32);
+}
+
+/* Then it is first chosen as it is. */
+static int64_t chosen_bytes(const weft_call *call)
+{
+    const weft_dtype from = call->in[0].dtype;
+    return from == call->out[0].dtype
+               ? 0
+               : weft_view_count(&call->out[0]) * (int64_t)weft_dtype_bytes(from);
+}
+
+void weft_gather_cpu(const weft_call *call)
+{
+    const weft_view *out = &call->out[0];
+    weft_call chosen = *call;
+    if (chosen_bytes(call) == 0) {
+        gather(call);
+        return;
+    }
+    chosen.out[0].dtype = call->in[0].dtype, chosen.out[0].data = call->scratch;
+    gather(&chosen);
+    if (out->dtype == WEFT_BF16)
+        weft_narrow(call->stream, weft_view_count(out), call->scratch, out->data);
+    else
+        weft_widen(call->stream, weft_view_count(out), call->scratch, out->data);
+}
+
 const weft_kernel weft_kernel_gather = {
     .size = sizeof(weft_kernel),
     .name = "gather",
     .device = WEFT_CPU,
     .dtypes = WEFT_ANY_DTYPE,
+    .takes = takes_table,
+    .scratch = chosen_bytes,
     .launch = weft_gather_cpu,
+    .converts = true,
 };
 
 void weft_pick_cpu(const weft_call *call)
@@ -150,7 +187,10 @@ const weft_kernel weft_kernel_pick = {
     .name = "pick",
     .device = WEFT_CPU,
     .dtypes = WEFT_ANY_DTYPE,
+    .takes = takes_table,
+    .scratch = chosen_bytes,
     .launch = weft_pick_cpu,
+    .converts = true,
 };
 
 /* ---- scatter_add, scatter_max ----------------------------------------------------------------------------- */

@@ -15,12 +15,16 @@ typedef struct builder {
     weft_initial narrow, residual;
 } builder;
 
-static weft_value variable(builder *m, const char *name, weft_shape shape, weft_initial initial)
+static weft_value raw_variable(builder *m, const char *name, weft_shape shape, weft_initial initial)
 {
     char full[64];
     snprintf(full, sizeof full, "block%d.%s", m->layer, name);
-    return weft_cast(bench_variable(m->b, m->layer >= 0 ? full : name, shape, initial),
-                     m->b->computes);
+    return bench_variable(m->b, m->layer >= 0 ? full : name, shape, initial);
+}
+
+static weft_value variable(builder *m, const char *name, weft_shape shape, weft_initial initial)
+{
+    return weft_cast(raw_variable(m, name, shape, initial), m->b->computes);
 }
 
 static weft_value norm(builder *m, const char *name, weft_value x)
@@ -89,16 +93,17 @@ static void build_gpt2(bench *b)
     const weft_shape places = WEFT_DIMS(m.batch, m.seq);
     weft_value tokens = bench_indices(b, places, m.vocab.size);
     weft_value targets = bench_indices(b, places, m.vocab.size);
-    weft_value table = variable(&m, "tokens", WEFT_DIMS(m.vocab, m.embed), m.narrow);
-    weft_value place = variable(&m, "places", WEFT_DIMS(m.seq, m.embed), m.narrow);
-    weft_value x = weft_add(weft_gather(table, tokens, m.vocab), place);
+    weft_value table = raw_variable(&m, "tokens", WEFT_DIMS(m.vocab, m.embed), m.narrow);
+    weft_value place = raw_variable(&m, "places", WEFT_DIMS(m.seq, m.embed), m.narrow);
+    weft_value x = weft_cast(weft_add(weft_gather(table, tokens, m.vocab), place), b->computes);
     for (m.layer = 0; m.layer < b->row->sizes[2]; m.layer++) {
         x = weft_add(x, attention(&m, norm(&m, "norm1", x)));
         x = weft_add(x, mlp(&m, norm(&m, "norm2", x)));
     }
     m.layer = -1;
     x = norm(&m, "norm", x);
-    weft_value logits = weft_einsum(WEFT_DIMS(m.batch, m.seq, m.vocab), x, table);
+    weft_value logits =
+        weft_einsum(WEFT_DIMS(m.batch, m.seq, m.vocab), x, weft_cast(table, b->computes));
     b->values[0] = weft_mean(weft_cross_entropy(weft_cast(logits, WEFT_F32), targets, m.vocab));
     b->values[1] = weft_adamw(
         b->values[0],

@@ -7,6 +7,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 
+import conv_jax
+import conv_ops
 import gpt2
 import ops
 import sizes
@@ -138,6 +140,7 @@ rows.update({
     "adamw": adamw,
     "executor": executor,
 })
+rows.update({name: lambda name=name: conv_jax.make(name) for name in conv_ops.CONVS})
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 
 if sys.argv[1:2] == ["--first"]:

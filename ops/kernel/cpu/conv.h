@@ -30,9 +30,9 @@ typedef struct weft_conv_place {
 /* How conv_rows.c goes about it: y's columns are neighbours in memory, its rows the elements of m. */
 typedef struct weft_conv_rows {
     weft_run_kind kind;
-    bool is_to_filter;           /* more places are summed over than come out */
-    int64_t columns, x_by, w_by; /* y's, from one to the next in x and in w */
-    int64_t n_vectors;           /* of columns */
+    bool is_to_filter;                     /* more places are summed over than come out */
+    int64_t n_phases, columns, x_by, w_by; /* y's, from one to the next in x and in w */
+    int64_t n_vectors;                     /* of columns */
     bool
         is_by_vector; /* items: all rows of a vector are neighbours, else all vectors of some rows */
     int64_t unit, n_units, most; /* rows' tiles of an item; of all; that are done at once */
@@ -96,6 +96,9 @@ static inline bool weft_conv_is_in(const weft_conv *c, const int64_t *at, int64_
 bool weft_conv_plan_rows(weft_conv *c);
 /* What of it follows from the dims. */
 void weft_conv_settle(weft_conv *c);
+/* conv_phase.c: windows with gaps make so many convolutions without. Settles it. */
+int64_t weft_conv_count_phases(const weft_conv *c);
+void weft_conv_take_phase(const weft_conv *c, int64_t phase, weft_conv *of);
 /* conv_items.c: the items [begin, end) of weft_parallel_whole. */
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane);
 /* conv_pad.c: whether there is so little at each place of x that it is padded; if so, how. */

@@ -20,10 +20,10 @@ enum {
     LEAST_REUSE = 4 /* tiles for which w is worth packing, if it need not be turned */
 };
 
-/* One tile's rows: addresses in x without k's part, of y, and places in windows as whole elements and the rest. */
+/* One tile's rows: addresses in x without k's part, and of y, and places in windows. */
 typedef struct row_set {
     int64_t x[WEFT_RUN_ROWS], y[WEFT_RUN_ROWS];
-    int64_t whole[WEFT_CONV_WINDOWS][WEFT_RUN_ROWS], rest[WEFT_CONV_WINDOWS][WEFT_RUN_ROWS];
+    int64_t at[WEFT_CONV_WINDOWS][WEFT_RUN_ROWS];
     int64_t n;
     bool is_inside; /* at all of k */
 } row_set;
@@ -32,7 +32,7 @@ typedef struct block {
     int64_t n;
     int64_t x[MOST_BLOCK], w[MOST_BLOCK]; /* bytes */
     int64_t first[MOST_BLOCK], k[MOST_BLOCK];
-    int64_t whole[WEFT_CONV_WINDOWS][MOST_BLOCK], rest[WEFT_CONV_WINDOWS][MOST_BLOCK];
+    int64_t at[WEFT_CONV_WINDOWS][MOST_BLOCK];
     const char *b[MOST_BLOCK];
 } block;
 
@@ -96,20 +96,6 @@ static void go_on(walk *w)
     }
 }
 
-/* A place in window s, as whole elements of x and the rest; returns where in x. */
-static int64_t split(const weft_conv *c, int s, int64_t at, int64_t *whole, int64_t *rest)
-{
-    const int64_t over = c->window[s].over;
-    if (over == 1) {
-        *whole = at, *rest = 0;
-    } else {
-        *rest = at % over;
-        if (*rest < 0) *rest += over;
-        *whole = (at - *rest) / over;
-    }
-    return *whole * c->window[s].stride;
-}
-
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
 static void find_row(const weft_conv *c, const weft_conv_place *p, int i, int64_t bytes, row_set *t)
@@ -118,10 +104,10 @@ static void find_row(const weft_conv *c, const weft_conv_place *p, int i, int64_
     int64_t x = p->x;
     for (int s = 0; s < c->n_windows; s++) {
         const int64_t at = p->at[s];
-        x += split(c, s, at, &t->whole[s][i], &t->rest[s][i]);
+        t->at[s][i] = at;
+        x += at * c->window[s].stride;
         const int64_t along = s == r->run.window ? r->run.step * (r->run.size - 1) : 0;
-        t->is_inside = t->is_inside && c->window[s].over == 1 &&
-                       at + r->low[s] + smaller(along, 0) >= 0 &&
+        t->is_inside = t->is_inside && at + r->low[s] + smaller(along, 0) >= 0 &&
                        at + r->high[s] + (along > 0 ? along : 0) < c->window[s].size;
     }
     t->x[i] = (int64_t)(intptr_t)c->x + x * bytes;
@@ -145,7 +131,7 @@ static void find_rows(const weft_conv *c, const weft_conv_place *p, const share 
             set->x[i] = set->x[0];
             set->y[i] = (int64_t)(intptr_t)m->spare[i];
             for (int s = 0; s < c->n_windows; s++)
-                set->whole[s][i] = set->whole[s][0], set->rest[s][i] = set->rest[s][0];
+                set->at[s][i] = set->at[s][0];
         }
     }
 }
@@ -158,14 +144,17 @@ static void find_runs(const weft_conv *c, int64_t first, int64_t w_first, block 
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
     walk w;
     b->n = smaller(r->per_block, r->n_runs - first);
+    if (b->n == 0) return; /* a phase without taps: zeros */
     begin_walk(&w, &c->k, &(weft_conv_place){.w = w_first}, first / r->n_parts);
     for (int64_t i = 0, part = first % r->n_parts; i < b->n; i++) {
         weft_conv_place p = w.p;
         b->first[i] = part * r->part;
         b->k[i] = smaller(r->part, r->run.size - b->first[i]);
         add(&p, &r->run, b->first[i]);
-        for (int s = 0; s < c->n_windows; s++)
-            p.x += split(c, s, p.at[s], &b->whole[s][i], &b->rest[s][i]);
+        for (int s = 0; s < c->n_windows; s++) {
+            b->at[s][i] = p.at[s];
+            p.x += p.at[s] * c->window[s].stride;
+        }
         b->x[i] = p.x * bytes;
         b->w[i] = p.w * bytes;
         if (++part < r->n_parts) continue;
@@ -182,23 +171,13 @@ static TILE_TARGET void point_inside(const row_set *t, const block *b, memory *m
         _mm512_storeu_si512(m->a[i], _mm512_add_epi64(x, _mm512_set1_epi64(b->x[i])));
 }
 
-/* Which rows have something in window s at run i, and what more of x there is to go because of the rests. */
+/* Which rows have something in window s at run i. */
 static TILE_TARGET __mmask8 look(const weft_conv *c, int s, const row_set *t, const block *b,
-                                 int64_t i, __m512i *x)
+                                 int64_t i)
 {
-    const int64_t over = c->window[s].over, bytes = (int64_t)weft_dtype_bytes(c->dtype);
-    __m512i at =
-        _mm512_add_epi64(_mm512_loadu_si512(t->whole[s]), _mm512_set1_epi64(b->whole[s][i]));
-    __mmask8 has = 0xff;
-    if (over != 1) {
-        const __m512i rest =
-            _mm512_add_epi64(_mm512_loadu_si512(t->rest[s]), _mm512_set1_epi64(b->rest[s][i]));
-        const __mmask8 one = _mm512_cmpeq_epi64_mask(rest, _mm512_set1_epi64(over));
-        has = one | _mm512_testn_epi64_mask(rest, rest);
-        at = _mm512_mask_add_epi64(at, one, at, _mm512_set1_epi64(1));
-        *x = _mm512_mask_add_epi64(*x, one, *x, _mm512_set1_epi64(c->window[s].stride * bytes));
-    }
-    return has & _mm512_cmplt_epu64_mask(at, _mm512_set1_epi64(c->window[s].size));
+    const __m512i at =
+        _mm512_add_epi64(_mm512_loadu_si512(t->at[s]), _mm512_set1_epi64(b->at[s][i]));
+    return _mm512_cmplt_epu64_mask(at, _mm512_set1_epi64(c->window[s].size));
 }
 
 /* Of the elements of a run those in the window that it moves: [*begin, *end). */
@@ -206,8 +185,8 @@ static void clip(const weft_conv *c, const row_set *t, int64_t *begin, int64_t *
 {
     const weft_conv_dim *run = &c->rows.run;
     *begin = 0, *end = run->size;
-    if (run->window < 0) return;
-    const int64_t size = c->window[run->window].size, at = t->whole[run->window][0];
+    if (run->window < 0 || run->size == 0) return;
+    const int64_t size = c->window[run->window].size, at = t->at[run->window][0];
     const int64_t by = run->step < 0 ? -run->step : run->step,
                   from = run->step < 0 ? size - 1 - at : at;
     if (from < 0) *begin = (-from + by - 1) / by;
@@ -225,11 +204,11 @@ static TILE_TARGET int64_t point_some(const weft_conv *c, const row_set *t, cons
     for (int64_t i = 0; i < b->n; i++) {
         const int64_t from = begin > b->first[i] ? begin - b->first[i] : 0,
                       to = smaller(end - b->first[i], b->k[i]);
-        __m512i x = _mm512_add_epi64(_mm512_loadu_si512(t->x),
-                                     _mm512_set1_epi64(b->x[i] + from * of->a_step));
+        const __m512i x = _mm512_add_epi64(_mm512_loadu_si512(t->x),
+                                           _mm512_set1_epi64(b->x[i] + from * of->a_step));
         __mmask8 has = from < to ? 0xff : 0;
         for (int s = 0; s < c->n_windows; s++)
-            if (s != c->rows.run.window) has &= look(c, s, t, b, i, &x);
+            if (s != c->rows.run.window) has &= look(c, s, t, b, i);
         if (has == 0) continue;
         _mm512_storeu_si512(m->a[n], _mm512_mask_blend_epi64(has, zeros, x));
         m->b[n] = b->b[i] + from * of->b_step;
@@ -331,7 +310,7 @@ static void run_part(const weft_conv *c, const weft_conv_place *p, const share *
     find_rows(c, p, of, m);
     for (int64_t first = of->vector; first < end; first += at_once) {
         const int64_t stop = smaller(end, first + at_once);
-        for (int64_t run = 0; run < r->n_runs; run += r->per_block) {
+        for (int64_t run = 0; run == 0 || run < r->n_runs; run += r->per_block) {
             find_runs(c, run, p->w, &m->block);
             for (int64_t v = first, n; v < stop; v += n) {
                 n = count_vectors(c, width, v, stop);
@@ -374,21 +353,27 @@ static void run_padded_to_filter(const weft_conv *c, const weft_conv_place *p, s
     }
 }
 
+/* Units of tiles, of one phase and one element of `free`. */
 static void run_units(const weft_conv *c, int64_t free, int64_t unit, int64_t n_units,
                       int64_t vector, int64_t n_vectors, int lane)
 {
-    const weft_conv_rows *r = &c->rows;
+    const int64_t n_free = weft_conv_count(&c->free);
     memory *m = weft_stream_scratch(c->stream, lane);
+    share of = {.tile = unit * c->rows.unit, .vector = vector, .n_vectors = n_vectors};
+    weft_conv phase;
+    if (c->rows.n_phases > 1) {
+        weft_conv_take_phase(c, free / n_free, &phase);
+        c = &phase;
+    }
     weft_conv_place p = c->first;
-    share of = {.tile = unit * r->unit, .vector = vector, .n_vectors = n_vectors};
-    of.n_tiles = smaller(n_units * r->unit, r->n_tiles - of.tile);
-    weft_conv_move(&c->free, free, &p);
-    if (!r->is_padded)
-        run_part(c, &p, &of, lane, m);
-    else if (r->is_to_filter)
+    of.n_tiles = smaller(n_units * c->rows.unit, c->rows.n_tiles - of.tile);
+    weft_conv_move(&c->free, free % n_free, &p);
+    if (c->rows.is_padded && c->rows.is_to_filter)
         run_padded_to_filter(c, &p, of, lane, m);
-    else
+    else if (c->rows.is_padded)
         run_padded(c, &p, unit, of, lane, m);
+    else if (of.n_tiles > 0)
+        run_part(c, &p, &of, lane, m);
 }
 
 /* Items i up to `end` that are done at once, of [slow, fast] ones; fast ones are all there, or one slow one is begun. */

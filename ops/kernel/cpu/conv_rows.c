@@ -83,25 +83,6 @@ static void drop_windows(weft_conv *c)
     }
 }
 
-/* Rows between which x has gaps: those with the same taps come one after the other. */
-static void split_gaps(weft_conv *c)
-{
-    for (int d = 0; d < c->m.n && c->m.n < WEFT_MAX_DIMS + 2; d++) {
-        const weft_conv_dim dim = c->m.dim[d];
-        if (dim.window < 0) continue;
-        const int64_t over = c->window[dim.window].over;
-        if (over == 1 || (dim.step != 1 && dim.step != -1) || dim.size % over != 0 ||
-            dim.size == over)
-            continue;
-        memmove(c->m.dim + d + 1, c->m.dim + d, (size_t)(c->m.n - d) * sizeof *c->m.dim);
-        c->m.n++;
-        c->m.dim[d].size = over;
-        c->m.dim[d + 1].size = dim.size / over;
-        c->m.dim[d + 1].step *= over, c->m.dim[d + 1].y *= over;
-        d++;
-    }
-}
-
 static int64_t count_places(const weft_conv_dims *dims)
 {
     int64_t count = 1;
@@ -187,6 +168,9 @@ static int find_run(const weft_conv *c)
 static void cut_runs(weft_conv_rows *r, int64_t n_others)
 {
     const int64_t size = r->run.size, pieces = (size + MOST_BLOCK - 1) / MOST_BLOCK;
+    r->part = r->n_parts = r->per_block = 1;
+    r->n_runs = 0;
+    if (size == 0 || n_others == 0) return;
     r->part = pieces == 1 ? size : smaller(MOST_BLOCK, ((size + pieces - 1) / pieces + 7) / 8 * 8);
     r->n_parts = (size + r->part - 1) / r->part;
     r->n_runs = n_others * r->n_parts;
@@ -211,8 +195,10 @@ void weft_conv_settle(weft_conv *c)
     r->inner = 1;
     for (int d = c->m.n - 1; d >= 0 && (r->run.window < 0 || c->m.dim[d].window < 0); d--)
         r->inner *= c->m.dim[d].size;
-    r->n_tiles =
-        weft_conv_count(&c->m) / r->inner * ((r->inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS);
+    r->n_tiles = 0;
+    if (r->inner > 0)
+        r->n_tiles =
+            weft_conv_count(&c->m) / r->inner * ((r->inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS);
 }
 
 /* Rows outside of x read zeros along a run. */
@@ -220,9 +206,29 @@ static bool fits_runs(const weft_conv *c)
 {
     const weft_conv_rows *r = &c->rows;
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
-    if (r->run.window >= 0) return c->window[r->run.window].over == 1;
-    return c->n_windows == 0 || (r->run.x >= 0 && r->part * r->run.x * bytes <=
-                                                      ZERO_BYTES - WEFT_RUN_ROWS * WEFT_RUN_BYTES);
+    return r->run.window >= 0 || c->n_windows == 0 ||
+           (r->run.x >= 0 &&
+            r->part * r->run.x * bytes <= ZERO_BYTES - WEFT_RUN_VECTORS * WEFT_RUN_BYTES);
+}
+
+/* The first phase has most rows. */
+static bool settle_phases(weft_conv *c)
+{
+    weft_conv first;
+    c->rows.n_phases = weft_conv_count_phases(c);
+    if (c->rows.n_phases == 1) {
+        weft_conv_settle(c);
+        return fits_runs(c);
+    }
+    for (int64_t i = c->rows.n_phases - 1; i >= 0; i--) {
+        weft_conv_take_phase(c, i, &first);
+        if (!fits_runs(&first)) return false;
+    }
+    c->rows.inner = first.rows.inner;
+    c->rows.n_tiles = first.rows.n_tiles;
+    c->rows.part = weft_conv_count(&c->k) / c->rows.n_phases + 1;
+    c->rows.n_runs = 1;
+    return true;
 }
 
 /* ---- items --------------------------------------------------------------------------------------- */
@@ -236,11 +242,11 @@ static void cut_items(weft_conv *c, int64_t x_count)
         r->most = r->unit = 1;
         return; /* n_units: of conv_pad.c */
     }
-    const int64_t of_free = weft_conv_count(&c->free) * r->n_vectors;
+    const int64_t of_free = r->n_phases * weft_conv_count(&c->free) * r->n_vectors;
     const int64_t units = smaller(r->n_tiles, (ITEMS + of_free - 1) / of_free);
     r->unit = smaller((r->n_tiles + units - 1) / units, MOST_TILES / 4);
     r->n_units = (r->n_tiles + r->unit - 1) / r->unit;
-    const int64_t rows = weft_conv_count(&c->m) * weft_conv_count(&c->free);
+    const int64_t rows = weft_conv_count(&c->m) / r->n_phases * weft_conv_count(&c->free) + 1;
     const int64_t of_x = x_count * (int64_t)weft_dtype_bytes(c->dtype) * WEFT_RUN_ROWS / rows + 1;
     const int64_t tiles = r->is_to_filter ? MOST_TILES : smaller(MOST_TILES, X_BYTES / of_x);
     r->most = tiles > r->unit ? tiles / r->unit : 1;
@@ -250,14 +256,14 @@ static void cut_items(weft_conv *c, int64_t x_count)
 static void run(const weft_conv *c, weft_stream *stream)
 {
     const weft_conv_rows *r = &c->rows;
-    const int64_t items = weft_conv_count(&c->free) * r->n_units * r->n_vectors;
+    const int64_t items = r->n_phases * weft_conv_count(&c->free) * r->n_units * r->n_vectors;
     const int64_t work = weft_conv_count(&c->m) / r->n_units * r->n_runs * r->part;
     weft_parallel_whole(stream, items, weft_grain(work), weft_conv_run_items, (void *)(uintptr_t)c);
 }
 
 bool weft_conv_plan_rows(weft_conv *c)
 {
-    enum { LEAST_WORK = 4096 };
+    enum { LEAST_WORK = 4096, MOST_PHASES = 256 };
     weft_conv t = *c;
     if (weft_run_kernels_of(c->dtype) == NULL || c->stream == NULL) return false;
     drop_windows(&t);
@@ -268,17 +274,12 @@ bool weft_conv_plan_rows(weft_conv *c)
     if (!take_product(&t) && !take_channels(&t)) return false;
     t.n.n = 0;
     t.rows.is_to_filter = sums_places(&t);
+    t.rows.n_phases = 1;
     t.rows.is_padded = weft_conv_plan_pad(&t);
-    if (!t.rows.is_padded) {
-        split_gaps(&t);
-        weft_conv_settle(&t);
-        if (!fits_runs(&t)) return false;
-    } else if (t.rows.is_to_filter) {
+    if (!t.rows.is_padded && !settle_phases(&t)) return false;
+    if (t.rows.is_padded) {
         t.rows.inner = weft_conv_count(&t.m);
         t.rows.n_tiles = (t.rows.inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS;
-        t.rows.part = t.rows.n_runs = weft_conv_count(&t.k); /* as work */
-        t.rows.n_runs = 1;
-    } else {
         t.rows.part = weft_conv_count(&t.k);
         t.rows.n_runs = 1;
     }

@@ -31,6 +31,7 @@ typedef struct weft_conv_place {
 typedef struct weft_conv_rows {
     weft_run_kind kind;
     bool is_to_filter;                     /* more places are summed over than come out */
+    int64_t rows, vectors;                 /* of a tile: 8 by 3 or 6 by 4 at most */
     int64_t n_phases, columns, x_by, w_by; /* y's, from one to the next in x and in w */
     int64_t n_vectors;                     /* of columns */
     bool

@@ -17,7 +17,7 @@ enum {
     ZERO_BYTES = 32 << 10,
     Y_BYTES = 256 << 10, /* of y that blocks of k are added to */
     PANEL_BYTES = WEFT_RUN_VECTORS * WEFT_RUN_BYTES,
-    LEAST_REUSE = 4 /* tiles for which w is worth packing, if it need not be turned */
+    LEAST_REUSE = 4 /* tiles for which w is worth packing, if it is dense or need not be turned */
 };
 
 /* One tile's rows: addresses in x without k's part, and of y, and places in windows. */
@@ -118,12 +118,12 @@ static void find_rows(const weft_conv *c, const weft_conv_place *p, const share 
 {
     const weft_conv_rows *r = &c->rows;
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype),
-                  of_inner = (r->inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS;
+                  of_inner = (r->inner + r->rows - 1) / r->rows;
     walk w;
-    begin_walk(&w, &c->m, p, of->tile / of_inner * r->inner + of->tile % of_inner * WEFT_RUN_ROWS);
+    begin_walk(&w, &c->m, p, of->tile / of_inner * r->inner + of->tile % of_inner * r->rows);
     for (int64_t t = 0; t < of->n_tiles; t++) {
         row_set *set = &m->tiles[t];
-        set->n = smaller(WEFT_RUN_ROWS, r->inner - (of->tile + t) % of_inner * WEFT_RUN_ROWS);
+        set->n = smaller(r->rows, r->inner - (of->tile + t) % of_inner * r->rows);
         set->is_inside = true;
         for (int i = 0; i < set->n; i++, go_on(&w))
             find_row(c, &w.p, i, bytes, set);
@@ -224,7 +224,7 @@ static int64_t count_vectors(const weft_conv *c, int width, int64_t vector, int6
 {
     const int64_t whole = c->rows.columns / width;
     if (c->rows.kind != WEFT_RUN_PRODUCT && vector < whole && end > whole) end = whole;
-    const int64_t n = end - vector, pieces = (n + WEFT_RUN_VECTORS - 1) / WEFT_RUN_VECTORS;
+    const int64_t n = end - vector, pieces = (n + c->rows.vectors - 1) / c->rows.vectors;
     return (n + pieces - 1) / pieces;
 }
 
@@ -236,8 +236,9 @@ static void take_w(const weft_conv *c, int64_t column, int columns, int vectors,
     const int bytes = (int)weft_dtype_bytes(c->dtype), width = WEFT_RUN_BYTES / bytes;
     const char *w = c->w + column * r->w_by * bytes;
     block *b = &m->block;
+    const bool is_dense = r->run.w == columns || r->run.size == 1;
     if (r->kind != WEFT_RUN_PRODUCT ||
-        (r->w_by == 1 && columns == vectors * width && n_tiles < LEAST_REUSE)) {
+        (r->w_by == 1 && columns == vectors * width && (is_dense || n_tiles < LEAST_REUSE))) {
         t->b_step = r->run.w * bytes;
         for (int64_t i = 0; i < b->n; i++)
             b->b[i] = w + b->w[i];
@@ -277,7 +278,7 @@ static void run_tile(const weft_conv *c, const row_set *set, int64_t column, wef
 static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64_t n_vectors,
                       bool adds, memory *m)
 {
-    static const int of_rows[WEFT_RUN_ROWS + 1] = {0, 0, 1, 2, 2, 3, 3, 3, 3};
+    static const int of_rows[WEFT_RUN_ROWS + 1] = {0, 0, 1, 2, 2, 3, 3, 4, 4};
     const weft_conv_rows *r = &c->rows;
     const weft_run_kernels *kernels = weft_run_kernels_of(c->dtype);
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype), column = vector * kernels->width;
@@ -305,8 +306,8 @@ static void run_part(const weft_conv *c, const weft_conv_place *p, const share *
     const weft_conv_rows *r = &c->rows;
     const int width = weft_run_kernels_of(c->dtype)->width;
     const int64_t end = of->vector + of->n_vectors,
-                  most = Y_BYTES / (of->n_tiles * WEFT_RUN_ROWS * WEFT_RUN_BYTES);
-    const int64_t at_once = most > WEFT_RUN_VECTORS ? most : WEFT_RUN_VECTORS;
+                  most = Y_BYTES / (of->n_tiles * r->rows * WEFT_RUN_BYTES);
+    const int64_t at_once = most > r->vectors ? most : r->vectors;
     find_rows(c, p, of, m);
     for (int64_t first = of->vector; first < end; first += at_once) {
         const int64_t stop = smaller(end, first + at_once);

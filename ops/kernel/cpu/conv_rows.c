@@ -139,6 +139,16 @@ static bool take_channels(weft_conv *c)
     return true;
 }
 
+static void choose_tile(weft_conv *c)
+{
+    weft_conv_rows *r = &c->rows;
+    const int64_t width = WEFT_RUN_BYTES / (int64_t)weft_dtype_bytes(c->dtype);
+    r->n_vectors = (r->columns + width - 1) / width;
+    const bool is_wide = r->n_vectors % 4 == 0 || r->n_vectors > 9;
+    r->rows = is_wide ? 6 : 8;
+    r->vectors = is_wide ? 4 : 3;
+}
+
 /* ---- runs ---------------------------------------------------------------------------------------- */
 
 static void merge(weft_conv_dims *dims)
@@ -197,8 +207,7 @@ void weft_conv_settle(weft_conv *c)
         r->inner *= c->m.dim[d].size;
     r->n_tiles = 0;
     if (r->inner > 0)
-        r->n_tiles =
-            weft_conv_count(&c->m) / r->inner * ((r->inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS);
+        r->n_tiles = weft_conv_count(&c->m) / r->inner * ((r->inner + r->rows - 1) / r->rows);
 }
 
 /* Rows outside of x read zeros along a run. */
@@ -236,8 +245,6 @@ static bool settle_phases(weft_conv *c)
 static void cut_items(weft_conv *c, int64_t x_count)
 {
     weft_conv_rows *r = &c->rows;
-    const int64_t width = WEFT_RUN_BYTES / (int64_t)weft_dtype_bytes(c->dtype);
-    r->n_vectors = (r->columns + width - 1) / width;
     if (r->is_padded && !r->is_to_filter) {
         r->most = r->unit = 1;
         return; /* n_units: of conv_pad.c */
@@ -247,7 +254,7 @@ static void cut_items(weft_conv *c, int64_t x_count)
     r->unit = smaller((r->n_tiles + units - 1) / units, MOST_TILES / 4);
     r->n_units = (r->n_tiles + r->unit - 1) / r->unit;
     const int64_t rows = weft_conv_count(&c->m) / r->n_phases * weft_conv_count(&c->free) + 1;
-    const int64_t of_x = x_count * (int64_t)weft_dtype_bytes(c->dtype) * WEFT_RUN_ROWS / rows + 1;
+    const int64_t of_x = x_count * (int64_t)weft_dtype_bytes(c->dtype) * r->rows / rows + 1;
     const int64_t tiles = r->is_to_filter ? MOST_TILES : smaller(MOST_TILES, X_BYTES / of_x);
     r->most = tiles > r->unit ? tiles / r->unit : 1;
     r->is_by_vector = r->is_to_filter && r->kind == WEFT_RUN_EACH;
@@ -273,13 +280,14 @@ bool weft_conv_plan_rows(weft_conv *c)
         return false;
     if (!take_product(&t) && !take_channels(&t)) return false;
     t.n.n = 0;
+    choose_tile(&t);
     t.rows.is_to_filter = sums_places(&t);
     t.rows.n_phases = 1;
     t.rows.is_padded = weft_conv_plan_pad(&t);
     if (!t.rows.is_padded && !settle_phases(&t)) return false;
     if (t.rows.is_padded) {
         t.rows.inner = weft_conv_count(&t.m);
-        t.rows.n_tiles = (t.rows.inner + WEFT_RUN_ROWS - 1) / WEFT_RUN_ROWS;
+        t.rows.n_tiles = (t.rows.inner + t.rows.rows - 1) / t.rows.rows;
         t.rows.part = weft_conv_count(&t.k);
         t.rows.n_runs = 1;
     }

@@ -8,7 +8,7 @@
 
 #include "cpu/kernels.h"
 
-enum { WEFT_RUN_ROWS = 8, WEFT_RUN_VECTORS = 3, WEFT_RUN_BYTES = 64 /* of a vector */ };
+enum { WEFT_RUN_ROWS = 8, WEFT_RUN_VECTORS = 4, WEFT_RUN_BYTES = 64 /* of a vector */ };
 
 /* What has columns of its own. */
 typedef enum weft_run_kind {
@@ -31,10 +31,10 @@ typedef struct weft_run_tile {
 
 typedef void (*weft_run_function)(const weft_run_tile *t);
 
-enum { WEFT_RUN_SIZES = 4 };
+enum { WEFT_RUN_SIZES = 5 };
 typedef struct weft_run_kernels {
     int width; /* elements of a vector */
-    /* of 1, 2, 4, 8 rows by 1 to 3 vectors. Of the kinds that read columns of a, columns are whole vectors */
+    /* of 1, 2, 4, 6 rows by 1 to 4 vectors, and 8 by 3 at most. Of the kinds that read columns of a, columns are whole vectors */
     weft_run_function whole[WEFT_RUN_KINDS][WEFT_RUN_SIZES][WEFT_RUN_VECTORS];
     /* those of one vector that is not whole: nothing behind it is read */
     weft_run_function part[WEFT_RUN_KINDS][WEFT_RUN_SIZES];

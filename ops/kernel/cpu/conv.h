@@ -34,8 +34,10 @@ typedef struct weft_conv_rows {
     int64_t rows, vectors;                 /* of a tile: 8 by 3 or 6 by 4 at most */
     int64_t n_phases, columns, x_by, w_by; /* y's, from one to the next in x and in w */
     int64_t n_vectors;                     /* of columns */
-    bool
-        is_by_vector; /* items: all rows of a vector are neighbours, else all vectors of some rows */
+    /* Of groups: columns are (group, feature), and of x (group, channel), as many of both. Strides of w, or to the filter of y */
+    int64_t channels, by_group, by_channel, by_feature;
+    /* Of items all rows of a vector are neighbours, else all vectors of some rows */
+    bool is_by_vector;
     int64_t unit, n_units, most; /* rows' tiles of an item; of all; that are done at once */
     /* Runs go along one dim of k, in parts; the other dims are c->k. The dims of m behind the last that moves a window which
      * matters to all of a tile are `inner`: a tile has rows of one turn of those before */

@@ -44,6 +44,7 @@ typedef struct memory {
     const char *a[MOST_BLOCK][WEFT_RUN_ROWS], *b[MOST_BLOCK];
     int64_t k[MOST_BLOCK];
     char panel[MOST_BLOCK * PANEL_BYTES];
+    char places[WEFT_RUN_ROWS][WEFT_RUN_BYTES]; /* of channels */
     char zeros[ZERO_BYTES], spare[WEFT_RUN_ROWS][PANEL_BYTES];
 } memory;
 _Static_assert(sizeof(memory) <= WEFT_LANE_SCRATCH, "scratch holds all");
@@ -228,6 +229,27 @@ static int64_t count_vectors(const weft_conv *c, int width, int64_t vector, int6
     return (n + pieces - 1) / pieces;
 }
 
+/* [taps, channels, columns] of groups. */
+static void take_groups(const weft_conv *c, int64_t column, int columns, weft_run_tile *t,
+                        memory *m)
+{
+    const weft_conv_rows *r = &c->rows;
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
+    char *to = m->panel;
+    for (int64_t i = 0; i < m->block.n; i++) {
+        m->block.b[i] = to;
+        for (int64_t l = 0; l < r->channels; l++)
+            for (int64_t j = column; j < column + columns; j++, to += bytes)
+                memcpy(to,
+                       c->w + m->block.w[i] +
+                           (j / r->channels * r->by_group + l * r->by_channel +
+                            j % r->channels * r->by_feature) *
+                               bytes,
+                       (size_t)bytes);
+    }
+    t->b_step = 0;
+}
+
 /* w of a block and some columns, packed, or where it lies. */
 static void take_w(const weft_conv *c, int64_t column, int columns, int vectors, int64_t n_tiles,
                    weft_run_tile *t, memory *m)
@@ -236,6 +258,10 @@ static void take_w(const weft_conv *c, int64_t column, int columns, int vectors,
     const int bytes = (int)weft_dtype_bytes(c->dtype), width = WEFT_RUN_BYTES / bytes;
     const char *w = c->w + column * r->w_by * bytes;
     block *b = &m->block;
+    if (r->kind == WEFT_RUN_GROUPS && !r->is_to_filter) {
+        take_groups(c, column, columns, t, m);
+        return;
+    }
     const bool is_dense = r->run.w == columns || r->run.size == 1;
     if (r->kind != WEFT_RUN_PRODUCT ||
         (r->w_by == 1 && columns == vectors * width && (is_dense || n_tiles < LEAST_REUSE))) {
@@ -255,14 +281,8 @@ static void take_w(const weft_conv *c, int64_t column, int columns, int vectors,
     }
 }
 
-static void run_tile(const weft_conv *c, const row_set *set, int64_t column, weft_run_function work,
-                     weft_run_tile *t, memory *m)
+static void point(const weft_conv *c, const row_set *set, weft_run_tile *t, memory *m)
 {
-    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
-    char *to[WEFT_RUN_ROWS];
-    for (int i = 0; i < WEFT_RUN_ROWS; i++)
-        to[i] = (char *)(intptr_t)(set->y[i] + (i < set->n ? column * bytes : 0));
-    t->c = to;
     t->a = (const char *const(*)[WEFT_RUN_ROWS])m->a;
     t->b = m->block.b, t->k = m->block.k, t->n = m->block.n;
     if (set->is_inside) {
@@ -271,30 +291,99 @@ static void run_tile(const weft_conv *c, const row_set *set, int64_t column, wef
         t->n = point_some(c, set, t, m);
         t->b = m->b, t->k = m->k;
     }
+}
+
+static void run_tile(const weft_conv *c, const row_set *set, int64_t column, weft_run_function work,
+                     weft_run_tile *t, memory *m)
+{
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
+    char *to[WEFT_RUN_ROWS];
+    for (int i = 0; i < WEFT_RUN_ROWS; i++)
+        to[i] = (char *)(intptr_t)(set->y[i] + (i < set->n ? column * bytes : 0));
+    t->c = to;
+    point(c, set, t, m);
     work(t);
+}
+
+#define PUT_GROUPS(s, T)                                                                           \
+    static void put_groups_##s(const weft_conv_rows *r, int64_t column, int64_t columns, bool add, \
+                               char *const *from, char *to)                                        \
+    {                                                                                              \
+        for (int64_t l = 0; l < r->channels; l++)                                                  \
+            for (int64_t j = 0; j < columns; j++) {                                                \
+                const T new = ((const T *)(const void *)from[l])[j];                               \
+                T *y = (T *)(void *)to + (column + j) / r->channels * r->by_group +                \
+                       l * r->by_channel + (column + j) % r->channels * r->by_feature;             \
+                *y = add ? *y + new : new;                                                         \
+            }                                                                                      \
+    }
+PUT_GROUPS(f32, float)
+PUT_GROUPS(f64, double)
+
+/* One tap of the filter: all channels of some groups. */
+static void run_to_groups(const weft_conv *c, const row_set *set, int64_t column,
+                          weft_run_function work, weft_run_tile *t, memory *m)
+{
+    char *to[WEFT_RUN_ROWS], *y = (char *)(intptr_t)set->y[0];
+    for (int i = 0; i < WEFT_RUN_ROWS; i++)
+        to[i] = m->spare[i];
+    t->c = to;
+    point(c, set, t, m);
+    const bool adds = t->add;
+    t->add = false;
+    work(t);
+    t->add = adds;
+    (c->dtype == WEFT_F32 ? put_groups_f32 : put_groups_f64)(&c->rows, column, t->columns, adds, to,
+                                                             y);
+}
+
+/* Where a vector of x has channel l of the group of each column. */
+static void find_places(const weft_conv *c, memory *m)
+{
+    const int64_t n = c->rows.channels;
+    for (int l = 0; l < n; l++)
+        for (int i = 0; i < WEFT_RUN_BYTES / (int)weft_dtype_bytes(c->dtype); i++)
+            if (c->dtype == WEFT_F32)
+                ((int32_t *)(void *)m->places[l])[i] = (int32_t)(i / n * n + l);
+            else
+                ((int64_t *)(void *)m->places[l])[i] = i / n * n + l;
+}
+
+static weft_run_function function_of(const weft_conv *c, const weft_run_kernels *kernels,
+                                     int64_t rows, int64_t n_vectors, bool is_part)
+{
+    static const int of_rows[WEFT_RUN_ROWS + 1] = {0, 0, 1, 2, 2, 3, 3, 4, 4};
+    const weft_conv_rows *r = &c->rows;
+    if (r->kind == WEFT_RUN_GROUPS && r->is_to_filter)
+        return kernels->to_groups[r->channels / 4][n_vectors - 1];
+    if (r->kind == WEFT_RUN_GROUPS) return kernels->groups[of_rows[rows]][n_vectors - 1];
+    return is_part ? kernels->part[r->kind][of_rows[rows]]
+                   : kernels->whole[r->kind][of_rows[rows]][n_vectors - 1];
 }
 
 /* All tiles by one block and some vectors. */
 static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64_t n_vectors,
                       bool adds, memory *m)
 {
-    static const int of_rows[WEFT_RUN_ROWS + 1] = {0, 0, 1, 2, 2, 3, 3, 4, 4};
     const weft_conv_rows *r = &c->rows;
     const weft_run_kernels *kernels = weft_run_kernels_of(c->dtype);
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype), column = vector * kernels->width;
     const int columns = (int)smaller(n_vectors * kernels->width, r->columns - column);
-    weft_run_tile t = {.a_step = r->run.x * bytes, .columns = columns, .add = adds};
+    weft_run_tile t = {.a_step = r->run.x * bytes,
+                       .columns = columns,
+                       .add = adds,
+                       .channels = r->channels,
+                       .places = m->places[0]};
     if (r->run.window >= 0) t.a_step = r->run.step * c->window[r->run.window].stride * bytes;
     const bool is_part = r->kind != WEFT_RUN_PRODUCT && columns < kernels->width;
     take_w(c, column, columns, (int)n_vectors, of->n_tiles, &t, m);
     for (int64_t i = 0; i < m->block.n; i++)
         m->block.x[i] += column * r->x_by * bytes;
+    const bool is_to_groups = r->kind == WEFT_RUN_GROUPS && r->is_to_filter;
     for (int64_t i = 0; i < of->n_tiles; i++) {
-        const int rows = of_rows[m->tiles[i].n];
-        run_tile(c, &m->tiles[i], column,
-                 is_part ? kernels->part[r->kind][rows]
-                         : kernels->whole[r->kind][rows][n_vectors - 1],
-                 &t, m);
+        const row_set *set = &m->tiles[i];
+        (is_to_groups ? run_to_groups : run_tile)(
+            c, set, column, function_of(c, kernels, set->n, n_vectors, is_part), &t, m);
     }
     for (int64_t i = 0; i < m->block.n; i++)
         m->block.x[i] -= column * r->x_by * bytes;
@@ -407,6 +496,7 @@ void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)
     memory *m = weft_stream_scratch(c->stream, lane);
     memset(m->zeros, 0, sizeof m->zeros);
     memset(m->spare, 0, sizeof m->spare);
+    find_places(c, m);
     (void)begin, (void)end;
     const int64_t most = c->rows.is_to_filter ? INT64_MAX : c->rows.most * c->rows.n_vectors;
     while (weft_stream_take(c->stream, lane, most, &begin, &end))

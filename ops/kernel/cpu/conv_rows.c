@@ -139,6 +139,43 @@ static bool take_channels(weft_conv *c)
     return true;
 }
 
+static int find_dim(const weft_conv_dims *dims, int64_t size, int64_t x)
+{
+    for (int d = 0; d < dims->n; d++)
+        if (dims->dim[d].window < 0 && dims->dim[d].x == x &&
+            (size == 0 || dims->dim[d].size == size))
+            return d;
+    return -1;
+}
+
+/* Groups of as many channels as features, which are neighbours in x and in y, or to the filter in w. */
+static bool take_groups(weft_conv *c)
+{
+    const int64_t width = WEFT_RUN_BYTES / (int64_t)weft_dtype_bytes(c->dtype);
+    const bool is_to_filter = c->rows.is_to_filter;
+    if (c->n.n != 1) return false;
+    const weft_conv_dim feature = c->n.dim[0];
+    weft_conv_dims *of = is_to_filter ? &c->m : &c->k;
+    const int64_t size = feature.size;
+    const int channel = find_dim(of, size, 1), group = find_dim(&c->free, 0, size);
+    if (channel < 0 || group < 0 || size >= width || (size & (size - 1)) != 0) return false;
+    const weft_conv_dim g = c->free.dim[group], k = of->dim[channel];
+    if (g.size * size % width != 0 || (is_to_filter ? feature.w : feature.y) != 1 ||
+        (is_to_filter ? g.w : g.y) != size)
+        return false;
+    weft_conv_rows *r = &c->rows;
+    r->kind = WEFT_RUN_GROUPS;
+    r->columns = g.size * size, r->channels = size;
+    r->x_by = r->w_by = 1;
+    r->by_group = is_to_filter ? g.y : g.w;
+    r->by_channel = is_to_filter ? k.y : k.w;
+    r->by_feature = is_to_filter ? feature.y : feature.w;
+    take_out(&c->free, group);
+    take_out(of, channel);
+    c->n.n = 0;
+    return true;
+}
+
 static void choose_tile(weft_conv *c)
 {
     weft_conv_rows *r = &c->rows;
@@ -147,6 +184,9 @@ static void choose_tile(weft_conv *c)
     const bool is_wide = r->n_vectors % 4 == 0 || r->n_vectors > 9;
     r->rows = is_wide ? 6 : 8;
     r->vectors = is_wide ? 4 : 3;
+    if (r->kind != WEFT_RUN_GROUPS) return;
+    r->rows = r->is_to_filter ? 1 : 6;
+    r->vectors = 2;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------- */
@@ -167,6 +207,7 @@ static void merge(weft_conv_dims *dims)
  * window; -1: none. */
 static int find_run(const weft_conv *c)
 {
+    if (c->rows.kind == WEFT_RUN_GROUPS && !c->rows.is_to_filter) return -1;
     int best = c->rows.is_to_filter || c->n_windows == 0 ? c->k.n - 1 : -1;
     if (best < 0)
         for (int d = 0; d < c->k.n; d++)
@@ -184,7 +225,8 @@ static void cut_runs(weft_conv_rows *r, int64_t n_others)
     r->part = pieces == 1 ? size : smaller(MOST_BLOCK, ((size + pieces - 1) / pieces + 7) / 8 * 8);
     r->n_parts = (size + r->part - 1) / r->part;
     r->n_runs = n_others * r->n_parts;
-    const int64_t most = MOST_BLOCK / r->part > 1 ? MOST_BLOCK / r->part : 1;
+    const int64_t of_run = r->part * (r->channels > 0 ? r->channels : 1);
+    const int64_t most = MOST_BLOCK / of_run > 1 ? MOST_BLOCK / of_run : 1;
     const int64_t n_blocks = (r->n_runs + most - 1) / most;
     r->per_block = (r->n_runs + n_blocks - 1) / n_blocks;
 }
@@ -257,7 +299,7 @@ static void cut_items(weft_conv *c, int64_t x_count)
     const int64_t of_x = x_count * (int64_t)weft_dtype_bytes(c->dtype) * r->rows / rows + 1;
     const int64_t tiles = r->is_to_filter ? MOST_TILES : smaller(MOST_TILES, X_BYTES / of_x);
     r->most = tiles > r->unit ? tiles / r->unit : 1;
-    r->is_by_vector = r->is_to_filter && r->kind == WEFT_RUN_EACH;
+    r->is_by_vector = r->is_to_filter && r->kind != WEFT_RUN_PRODUCT;
 }
 
 static void run(const weft_conv *c, weft_stream *stream)
@@ -278,10 +320,10 @@ bool weft_conv_plan_rows(weft_conv *c)
             weft_conv_count(&t.free) <
         LEAST_WORK)
         return false;
-    if (!take_product(&t) && !take_channels(&t)) return false;
+    t.rows.is_to_filter = sums_places(&t);
+    if (!take_groups(&t) && !take_product(&t) && !take_channels(&t)) return false;
     t.n.n = 0;
     choose_tile(&t);
-    t.rows.is_to_filter = sums_places(&t);
     t.rows.n_phases = 1;
     t.rows.is_padded = weft_conv_plan_pad(&t);
     if (!t.rows.is_padded && !settle_phases(&t)) return false;

@@ -13,13 +13,18 @@
 #define ELEMENT            float
 #define RUN(name)          JOIN(name, f32)
 #define LOAD_PART(n, from) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), from)
+#define PLACES             __m512i
+#define LOAD_PLACES(from)  _mm512_loadu_si512(from)
+#define PERMUTE(places, x) _mm512_permutexvar_ps(places, (__m512)(x))
 #include "cpu/conv_runs.inc"
 #undef ELEMENT
 #undef RUN
 #undef LOAD_PART
+#undef PERMUTE
 #define ELEMENT            double
 #define RUN(name)          JOIN(name, f64)
 #define LOAD_PART(n, from) _mm512_maskz_loadu_pd((__mmask8)((1u << (n)) - 1), from)
+#define PERMUTE(places, x) _mm512_permutexvar_pd(places, (__m512d)(x))
 #include "cpu/conv_runs.inc"
 
 static const weft_run_kernels *const kernels[WEFT_DTYPES] = {

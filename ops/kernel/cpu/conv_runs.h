@@ -15,7 +15,9 @@ typedef enum weft_run_kind {
     WEFT_RUN_PRODUCT, /* b: a's number goes with all columns */
     WEFT_RUN_EACH,    /* a and b: column by column */
     WEFT_RUN_SCALED,  /* a: b's number goes with all columns */
-    WEFT_RUN_KINDS
+    WEFT_RUN_KINDS,
+    /* a and b, in groups of few: each number of a's group goes with all columns of b's */
+    WEFT_RUN_GROUPS = WEFT_RUN_KINDS
 } weft_run_kind;
 
 typedef struct weft_run_tile {
@@ -27,6 +29,9 @@ typedef struct weft_run_tile {
     char *const *c;                        /* [rows], none the same; contents are kept by `add` */
     int columns;                           /* c's; b of a product has zeros up to whole vectors */
     bool add;
+    int64_t channels; /* of a group */
+    const char
+        *places; /* [channels] vectors: where a vector of a has a channel of each column's group */
 } weft_run_tile;
 
 typedef void (*weft_run_function)(const weft_run_tile *t);
@@ -38,6 +43,9 @@ typedef struct weft_run_kernels {
     weft_run_function whole[WEFT_RUN_KINDS][WEFT_RUN_SIZES][WEFT_RUN_VECTORS];
     /* those of one vector that is not whole: nothing behind it is read */
     weft_run_function part[WEFT_RUN_KINDS][WEFT_RUN_SIZES];
+    /* Groups: of 1, 2, 4, 6 rows, a run a tap; and to the filter, of 2, 4 or 8 channels, which are c's rows, by one row of a.
+     * By 1 or 2 vectors, columns are whole ones. */
+    weft_run_function groups[WEFT_RUN_SIZES][2], to_groups[3][2];
 } weft_run_kernels;
 
 /* NULL: there are none for this processor and dtype. */

@@ -5,18 +5,12 @@
  * channels as columns. All cuts follow from shapes, but which rows and vectors a lane does at once: sums know nothing of those.
  * source  Dukhan 2019, "The Indirect Convolution Algorithm", for addresses in place of unfolding
  */
-#include "cpu/conv.h"
+#include "cpu/conv_lane.h"
 #include "cpu/gemm.h"
 
 #include <string.h>
 
-enum {
-    MOST_BLOCK = 256,      /* elements that are summed up in a register */
-    MOST_TILES = 160,      /* of rows, whose addresses are kept */
-    X_BYTES = 512 << 10,   /* of x that rows done at once read */
-    ZERO_BYTES = 32 << 10, /* that a run outside of x reads */
-    ITEMS = 64
-};
+enum { X_BYTES = 512 << 10 /* of x that rows done at once read */, ITEMS = 64 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -218,15 +212,16 @@ static int find_run(const weft_conv *c)
 
 static void cut_runs(weft_conv_rows *r, int64_t n_others)
 {
-    const int64_t size = r->run.size, pieces = (size + MOST_BLOCK - 1) / MOST_BLOCK;
+    const int64_t size = r->run.size, pieces = (size + WEFT_CONV_BLOCK - 1) / WEFT_CONV_BLOCK;
     r->part = r->n_parts = r->per_block = 1;
     r->n_runs = 0;
     if (size == 0 || n_others == 0) return;
-    r->part = pieces == 1 ? size : smaller(MOST_BLOCK, ((size + pieces - 1) / pieces + 7) / 8 * 8);
+    r->part =
+        pieces == 1 ? size : smaller(WEFT_CONV_BLOCK, ((size + pieces - 1) / pieces + 7) / 8 * 8);
     r->n_parts = (size + r->part - 1) / r->part;
     r->n_runs = n_others * r->n_parts;
     const int64_t of_run = r->part * (r->channels > 0 ? r->channels : 1);
-    const int64_t most = MOST_BLOCK / of_run > 1 ? MOST_BLOCK / of_run : 1;
+    const int64_t most = WEFT_CONV_BLOCK / of_run > 1 ? WEFT_CONV_BLOCK / of_run : 1;
     const int64_t n_blocks = (r->n_runs + most - 1) / most;
     r->per_block = (r->n_runs + n_blocks - 1) / n_blocks;
 }
@@ -259,7 +254,7 @@ static bool fits_runs(const weft_conv *c)
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
     return r->run.window >= 0 || c->n_windows == 0 ||
            (r->run.x >= 0 &&
-            r->part * r->run.x * bytes <= ZERO_BYTES - WEFT_RUN_VECTORS * WEFT_RUN_BYTES);
+            r->part * r->run.x * bytes <= WEFT_CONV_ZEROS - WEFT_RUN_VECTORS * WEFT_RUN_BYTES);
 }
 
 /* The first phase has most rows. */
@@ -291,21 +286,24 @@ static void cut_items(weft_conv *c, int64_t x_count)
         r->most = r->unit = 1;
         return; /* n_units: of conv_pad.c */
     }
-    const int64_t of_free = r->n_phases * weft_conv_count(&c->free) * r->n_vectors;
+    const int64_t of_free = weft_conv_count(&c->free) * r->n_vectors;
     const int64_t units = smaller(r->n_tiles, (ITEMS + of_free - 1) / of_free);
-    r->unit = smaller((r->n_tiles + units - 1) / units, MOST_TILES / 4);
+    r->unit = smaller((r->n_tiles + units - 1) / units, WEFT_CONV_TILES / 4);
     r->n_units = (r->n_tiles + r->unit - 1) / r->unit;
     const int64_t rows = weft_conv_count(&c->m) / r->n_phases * weft_conv_count(&c->free) + 1;
     const int64_t of_x = x_count * (int64_t)weft_dtype_bytes(c->dtype) * r->rows / rows + 1;
-    const int64_t tiles = r->is_to_filter ? MOST_TILES : smaller(MOST_TILES, X_BYTES / of_x);
+    const int64_t tiles =
+        r->is_to_filter ? WEFT_CONV_TILES : smaller(WEFT_CONV_TILES, X_BYTES / of_x);
     r->most = tiles > r->unit ? tiles / r->unit : 1;
+    if (r->kind != WEFT_RUN_PRODUCT && !r->is_to_filter)
+        r->most = 1; /* it is memory that they wait for */
     r->is_by_vector = r->is_to_filter && r->kind != WEFT_RUN_PRODUCT;
 }
 
 static void run(const weft_conv *c, weft_stream *stream)
 {
     const weft_conv_rows *r = &c->rows;
-    const int64_t items = r->n_phases * weft_conv_count(&c->free) * r->n_units * r->n_vectors;
+    const int64_t items = weft_conv_count(&c->free) * r->n_units * r->n_vectors;
     const int64_t work = weft_conv_count(&c->m) / r->n_units * r->n_runs * r->part;
     weft_parallel_whole(stream, items, weft_grain(work), weft_conv_run_items, (void *)(uintptr_t)c);
 }

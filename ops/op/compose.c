@@ -31,7 +31,7 @@ weft_value weft_mean(weft_value x)
     return weft_mean_over(WEFT_SCALAR, x);
 }
 
-/* A filter of ones: sums, or how many elements there are. Its dims have names of its own: of a tap the size alone counts. */
+/* A filter of equal numbers: sums, or how many elements there are. Its dims have names of its own: of a tap the size alone counts. */
 weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_outside)
 {
     static const char *const names[WEFT_CONV_WINDOWS] = {"pool_tap0", "pool_tap1", "pool_tap2"};
@@ -53,12 +53,12 @@ weft_value weft_average_pool(weft_value x, weft_spatials spatial, bool counts_ou
     }
     const weft_value wide = weft_wide(x);
     const weft_dtype dtype = weft_dtype_of(wide);
-    const weft_value ones = weft_constant(x.graph, dtype, taps, 1.0);
+    /* of all taps the sum is divided tap by tap: two passes fewer */
+    const double share = counts_outside ? 1.0 / weft_count_of(&taps) : 1.0;
+    const weft_value ones = weft_constant(x.graph, dtype, taps, share);
     spatial.dims = own;
     weft_value mean = weft_conv(out, wide, ones, spatial);
-    if (counts_outside) {
-        mean = weft_scale(mean, 1.0 / weft_count_of(&taps));
-    } else {
+    if (!counts_outside) {
         const weft_value there = weft_constant(x.graph, dtype, all, 1.0);
         mean = weft_div(mean, weft_conv(seen, there, ones, spatial));
     }

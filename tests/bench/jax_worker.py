@@ -10,6 +10,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 
+import conv_jax
+import conv_ops
 import gpt2
 import ops
 import sizes
@@ -148,6 +150,7 @@ rows.update({
     "adamw": adamw,
     "executor": executor,
 })
+rows.update({name: lambda name=name: conv_jax.make(name) for name in conv_ops.CONVS})
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 
 if "--first" in sys.argv:

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import conv_ops
+import conv_torch
 import gpt2
 import ops
 import sizes
@@ -264,6 +266,7 @@ rows.update({
     "adamw": adamw,
     "executor": executor,
 })
+rows.update({name: lambda name=name: conv_torch.make(name, compiled) for name in conv_ops.CONVS})
 rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
 rows.update({"large_product": large_product, "large_copy": large_copy})
 

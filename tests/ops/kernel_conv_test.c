@@ -1,5 +1,6 @@
 /* conv against the definition, element by element: random dims of all kinds in random orders, boxes of them, strides and
- * dilations of both signs, slopes below one; large enough for matrices, and too small for them.
+ * dilations of both signs, slopes below one; large enough for matrices, and too small for them. And as programs have them: channels
+ * last, all three of a convolution and its gradients, with few channels and many, in groups, and each by itself.
  */
 #include "kernel_views.h"
 
@@ -209,6 +210,80 @@ static void test_long_taps(void)
     }
 }
 
+/* ---- channels last --------------------------------------------------------------------------- */
+
+static void add_whole(product *c, const char *name, bool x, bool w, bool y, int64_t size)
+{
+    direction *d = &c->d[c->n++];
+    *d = (direction){.x = x ? name : NULL, .w = w ? name : NULL, .y = y ? name : NULL};
+    d->of_x = d->of_w = d->of_y = (part){name, size, 0, size};
+}
+
+typedef enum form { FORWARD, TO_DATA, TO_FILTER, FORMS } form;
+
+/* Windows as a convolution's, whose gradients solve its equation for another of the three: some places, and a few taps. */
+static void add_space(product *c, int s, form form, int places)
+{
+    add_window(c, s, places);
+    weft_conv_window *w = &c->attributes.window[s];
+    direction *d = &c->d[c->n - 1];
+    const int64_t taps = 1 + random_below(4), size = places / 2 + random_below(places);
+    w->over = form == TO_DATA || random_below(8) == 0 ? 1 + random_below(3) : 1;
+    w->offset = random_below(6) - 4;
+    d->of_y = box_of(w->y, form == TO_FILTER ? taps : size);
+    d->of_w = box_of(w->w, form == TO_FILTER ? size : taps);
+    d->of_x = (part){w->x, size, 0, size};
+}
+
+/* groups: 0, none; channels, features: 0, the dim is not there */
+static void check_last(form form, int64_t groups, int64_t channels, int64_t features, int places)
+{
+    product c = {.attributes = {.n_windows = 1 + random_below(2)}};
+    add_whole(&c, "batch", true, form == TO_FILTER, form != TO_FILTER, 1 + random_below(3));
+    for (int s = 0; s < c.attributes.n_windows; s++)
+        add_space(&c, s, form, places);
+    if (groups > 0) add_whole(&c, "group", true, true, true, groups);
+    if (form == TO_DATA && features > 0) add_whole(&c, "feature", false, true, true, features);
+    if (channels > 0)
+        add_whole(&c, "channel", true, form != TO_FILTER, form == TO_FILTER, channels);
+    if (form != TO_DATA && features > 0) add_whole(&c, "feature", false, true, true, features);
+    check(&c, random_below(3) ? WEFT_F32 : WEFT_F64, false);
+}
+
+static void test_channels_last(void)
+{
+    for (int i = 0; i < weft_test_cases(120); i++)
+        check_last((form)(i % FORMS), 0, 1 + random_below(i % 2 ? 4 : 70), 1 + random_below(80),
+                   16);
+}
+
+static void test_groups_of_few(void)
+{
+    for (int i = 0; i < weft_test_cases(60); i++) {
+        const int64_t each = (int64_t)2 << random_below(3);
+        check_last((form)(i % FORMS), random_below(2) ? 16 / each : 48 / each, each, each, 12);
+    }
+}
+
+static void test_channels_by_themselves(void)
+{
+    for (int i = 0; i < weft_test_cases(60); i++)
+        check_last((form)(i % FORMS), 1 + random_below(150), 0, 0, 12);
+}
+
+/* The sums of pooling: the filter has taps alone. */
+static void test_sums(void)
+{
+    for (int i = 0; i < weft_test_cases(40); i++) {
+        product c = {.attributes = {.n_windows = 2}};
+        add_whole(&c, "batch", true, false, true, 1 + random_below(3));
+        for (int s = 0; s < 2; s++)
+            add_space(&c, s, (form)(i % 2), 12);
+        add_whole(&c, "channel", true, false, true, 1 + random_below(100));
+        check(&c, random_below(3) ? WEFT_F32 : WEFT_F64, false);
+    }
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
@@ -216,6 +291,10 @@ int main(void)
     RUN(test_large_ones);
     RUN(test_many_tiles);
     RUN(test_long_taps);
+    RUN(test_channels_last);
+    RUN(test_groups_of_few);
+    RUN(test_channels_by_themselves);
+    RUN(test_sums);
     streams_close();
     return weft_test_report();
 }

@@ -127,12 +127,13 @@ static void plan(weft_conv *c, const weft_call *call)
                      .x = call->in[0].data,
                      .w = call->in[1].data,
                      .y = call->out[0].data,
+                     .x_count = weft_view_count(&call->in[0]),
                      .y_count = weft_view_count(&call->out[0])};
-    if (c->y_count == 0 || weft_view_count(&call->in[0]) == 0) return;
+    if (c->y_count == 0 || c->x_count == 0) return;
     find_windows(c, &t);
     sort_y(c, &t);
     sort_k(c, &t);
-    if (weft_conv_count(&c->k) == 0 || weft_conv_plan_tiles(c)) return;
+    if (weft_conv_count(&c->k) == 0 || weft_conv_plan_rows(c) || weft_conv_plan_tiles(c)) return;
     weft_conv_plan_direct(c);
 }
 

@@ -7,6 +7,7 @@
 #ifndef WEFT_CONV_H
 #define WEFT_CONV_H
 
+#include "cpu/conv_runs.h"
 #include "cpu/nest.h"
 
 /* One dim of y or w, with its strides in all; in x none where it moves a window instead. */
@@ -26,6 +27,33 @@ typedef struct weft_conv_place {
     int64_t x, w, y, at[WEFT_CONV_WINDOWS];
 } weft_conv_place;
 
+/* How conv_rows.c goes about it: y's columns are neighbours in memory, its rows the elements of m. */
+typedef struct weft_conv_rows {
+    weft_run_kind kind;
+    bool is_to_filter;                     /* more places are summed over than come out */
+    int64_t rows, vectors;                 /* of a tile: 8 by 3 or 6 by 4 at most */
+    int64_t n_phases, columns, x_by, w_by; /* y's, from one to the next in x and in w */
+    int64_t n_vectors;                     /* of columns */
+    /* Of groups: columns are (group, feature), and of x (group, channel), as many of both. Strides of w, or to the filter of y */
+    int64_t channels, by_group, by_channel, by_feature;
+    /* Of items all rows of a vector are neighbours, else all vectors of some rows */
+    bool is_by_vector;
+    int64_t unit, n_units, most; /* rows' tiles of an item; of all; that are done at once */
+    /* Runs go along one dim of k, in parts; the other dims are c->k. The dims of m behind the last that moves a window which
+     * matters to all of a tile are `inner`: a tile has rows of one turn of those before */
+    weft_conv_dim run;
+    int64_t part, n_parts, n_runs, per_block, inner, n_tiles;
+    int64_t low[WEFT_CONV_WINDOWS], high[WEFT_CONV_WINDOWS]; /* what k adds to places in windows */
+    /* Few numbers at each place of x: a part of x with zeros around it is laid out for each item (forward), or for a part of k at
+     * a time (to the filter). */
+    bool is_padded;
+    int64_t pad_x[WEFT_CONV_WINDOWS], pad_size[WEFT_CONV_WINDOWS]; /* strides; elements */
+    int64_t pad_first[WEFT_CONV_WINDOWS]; /* the first place that is needed, beside c->first */
+    int64_t pad_channels, pad_by;         /* at each place; from one to the next in x */
+    int64_t pad_n;                        /* of the outermost dim, at once */
+    weft_conv_dims pad_outer;             /* of k, to the filter: without a window */
+} weft_conv_rows;
+
 typedef struct weft_conv weft_conv;
 struct weft_conv {
     void (*run)(const weft_conv *c, weft_stream *stream); /* one of the ways */
@@ -33,7 +61,7 @@ struct weft_conv {
     weft_dtype dtype;
     const char *x, *w;
     char *y;
-    int64_t y_count;
+    int64_t x_count, y_count;
     int n_windows;
     struct { /* of x's box */
         int64_t over, size, stride;
@@ -45,6 +73,7 @@ struct weft_conv {
     int64_t loop_k;   /* elements of k in one stretch: pieces do not cross its ends */
     bool is_w_matrix; /* w is read where it lies, by strides, a stretch of k at a time */
     bool is_by_k;     /* neighbours along k lie together in x, else those along m */
+    weft_conv_rows rows;
 };
 
 int64_t weft_conv_count(const weft_conv_dims *dims);
@@ -65,6 +94,23 @@ static inline bool weft_conv_is_in(const weft_conv *c, const int64_t *at, int64_
     return true;
 }
 
+/* conv_rows.c: tiles of runs, x read where it lies; false: no processor with AVX-512, y's columns do not lie together, or all is
+ * tiny. */
+bool weft_conv_plan_rows(weft_conv *c);
+/* What of it follows from the dims. */
+void weft_conv_settle(weft_conv *c);
+/* conv_phase.c: windows with gaps make so many convolutions without. Settles it. */
+int64_t weft_conv_count_phases(const weft_conv *c);
+void weft_conv_take_phase(const weft_conv *c, int64_t phase, weft_conv *of);
+/* conv_items.c: the items [begin, end) of weft_parallel_whole. */
+void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane);
+/* conv_pad.c: whether there is so little at each place of x that it is padded; if so, how. */
+bool weft_conv_plan_pad(weft_conv *c);
+/* Elements [first, first + n) of the outermost dim that has a window, of `of` (c->m, or c->k), with p at element 0: x's part, laid
+ * out in `pad`, and the sum as one without windows. */
+void weft_conv_pad(const weft_conv *c, const weft_conv_dims *of, const weft_conv_place *p,
+                   int64_t first, int64_t n, void *pad, weft_conv *padded);
+enum { WEFT_CONV_PAD_BYTES = 512 << 10 };
 /* conv_tiles.c: tiles of x unfolded, by matrix products; false: the dims make no matrices, or too small ones. */
 bool weft_conv_plan_tiles(weft_conv *c);
 /* conv_direct.c: loops along y's last dim. Any dims and dtype that is computed with. */

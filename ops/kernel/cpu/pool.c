@@ -1,9 +1,11 @@
 /* pool.c: max pooling, elements put back by taps, and picked by them. Dims match by place.
  *
  * The last dim is one loop, the others are a lane's work one after the other; taps go in row-major order over the windows, and
- * sums in that order too.
+ * sums in that order too. Where the last dim has no window, what goes with a row is found first, and then done in vectors
+ * (pool_rows.h).
  */
 #include "cpu/nest.h"
+#include "cpu/pool_rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -155,6 +157,117 @@ static const row_work largest[WEFT_DTYPES] = {[WEFT_F32] = largest_f32,
 static const row_work put[WEFT_DTYPES] = {
     [WEFT_F32] = put_f32, [WEFT_F64] = put_f64, [WEFT_I32] = put_i32, [WEFT_I64] = put_i64};
 
+/* ---- rows without a window --------------------------------------------------------------------- */
+
+/* Of one dim: what of the other side goes with a coordinate, by rising tap. */
+typedef struct reached {
+    int n;
+    int64_t at[WEFT_POOL_TAPS]; /* elements */
+    int32_t tap[WEFT_POOL_TAPS];
+} reached;
+
+static void add_reached(reached *r, int64_t at, int64_t tap)
+{
+    r->at[r->n] = at;
+    r->tap[r->n++] = (int32_t)tap;
+}
+
+static void reach_x(const pool_dim *dim, int64_t i, reached *r)
+{
+    r->n = 0;
+    for (int64_t t = 0, at = dim->stride * i + dim->offset; t < dim->taps; t++, at += dim->dilation)
+        if (at >= 0 && at < dim->x_size) add_reached(r, at * dim->x, t * dim->by);
+}
+
+static void reach_y(const pool_dim *dim, int64_t i, reached *r)
+{
+    r->n = 0;
+    for (int64_t t = 0, at = i - dim->offset; t < dim->taps; t++, at -= dim->dilation)
+        if (at >= 0 && at % dim->stride == 0 && at / dim->stride < dim->y_size)
+            add_reached(r, at / dim->stride * dim->y, t * dim->by);
+}
+
+/* A place in the rows of one side, and what of the other goes with each of its coordinates. */
+typedef struct place {
+    const pool *p;
+    bool is_of_y;
+    int64_t index[WEFT_MAX_DIMS];
+    reached of[WEFT_MAX_DIMS];
+} place;
+
+static int64_t size_of(const place *at, int d)
+{
+    return at->is_of_y ? at->p->dim[d].y_size : at->p->dim[d].x_size;
+}
+
+static void reach_dim(place *at, int d)
+{
+    (at->is_of_y ? reach_x : reach_y)(&at->p->dim[d], at->index[d], &at->of[d]);
+}
+
+static void go_to(place *at, int64_t row)
+{
+    for (int d = at->p->n_dims - 2; d >= 0; d--) {
+        at->index[d] = row % size_of(at, d);
+        row /= size_of(at, d);
+        reach_dim(at, d);
+    }
+}
+
+static void go_on(place *at)
+{
+    for (int d = at->p->n_dims - 2; d >= 0; d--) {
+        const bool is_next = ++at->index[d] < size_of(at, d);
+        if (!is_next) at->index[d] = 0;
+        reach_dim(at, d);
+        if (is_next) return;
+    }
+}
+
+/* All that goes with a row: every choice of what goes with its coordinates. */
+static void join(const place *at, weft_pool_taps *taps)
+{
+    taps->n = 1;
+    taps->at[0] = 0, taps->tap[0] = 0;
+    for (int d = at->p->n_dims - 2; d >= 0; d--) {
+        const reached *r = &at->of[d];
+        const int n = taps->n;
+        for (int i = r->n - 1; i >= 0; i--) /* the first last: it is what the others are made of */
+            for (int k = 0; k < n; k++) {
+                taps->at[i * n + k] = taps->at[k] + r->at[i];
+                taps->tap[i * n + k] = taps->tap[k] + r->tap[i];
+            }
+        taps->n = n * r->n;
+    }
+}
+
+static void vector_rows(const pool *p, bool is_of_y, int64_t begin, int64_t end)
+{
+    const weft_pool_rows *rows = weft_pool_rows_of(p->dtype);
+    const int64_t n = p->dim[p->n_dims - 1].y_size;
+    const size_t bytes = weft_dtype_bytes(p->dtype);
+    place at = {.p = p, .is_of_y = is_of_y};
+    weft_pool_taps taps;
+    go_to(&at, begin);
+    for (int64_t i = begin; i < end; i++, go_on(&at)) {
+        char *to = (char *)p->to + (size_t)(i * n) * bytes;
+        join(&at, &taps);
+        if (is_of_y)
+            rows->largest(&taps, n, p->from, to, p->taps + i * n);
+        else
+            rows->put(&taps, n, p->from, p->which, to);
+    }
+}
+
+static bool has_vectors(const pool *p)
+{
+    const pool_dim *last = &p->dim[p->n_dims - 1];
+    return last->taps == 1 && last->stride == 1 && last->offset == 0 &&
+           last->x_size == last->y_size && p->n_taps <= WEFT_POOL_TAPS;
+}
+
+/* ---- any rows ---------------------------------------------------------------------------------- */
+
 /* Element i of a row of y: its tap may be any. */
 static void pick_row(const pool *p, int64_t row)
 {
@@ -180,9 +293,25 @@ static void pick_row(const pool *p, int64_t row)
         for (int64_t i = begin; i < end; i++)                                                      \
             (work)(p, i);                                                                          \
     }
-ROWS(largest_rows, largest[p->dtype])
-ROWS(put_rows, put[p->dtype])
+ROWS(largest_any_rows, largest[p->dtype])
+ROWS(put_any_rows, put[p->dtype])
 ROWS(pick_rows, pick_row)
+
+static void largest_rows(void *argument, int64_t begin, int64_t end, int lane)
+{
+    if (has_vectors(argument))
+        vector_rows(argument, true, begin, end);
+    else
+        largest_any_rows(argument, begin, end, lane);
+}
+
+static void put_rows(void *argument, int64_t begin, int64_t end, int lane)
+{
+    if (has_vectors(argument))
+        vector_rows(argument, false, begin, end);
+    else
+        put_any_rows(argument, begin, end, lane);
+}
 
 static void run(const weft_call *call, pool *p, int64_t length, weft_piece body)
 {

@@ -88,9 +88,14 @@ static weft_status open_program(bench *b, weft_error *error)
 {
     b->graph = weft_graph_create(1);
     b->n_filled = 0;
-    b->values[0] = b->values[1] = (weft_value){0};
+    b->n_looked = 0;
+    for (int i = 0; i < 3; i++)
+        b->values[i] = (weft_value){0};
     b->row->build(b);
-    const weft_values values = {b->values, b->values[1].graph != NULL ? 2 : 1};
+    int n_values = 1;
+    while (n_values < 3 && b->values[n_values].graph != NULL)
+        n_values++;
+    const weft_values values = {b->values, n_values};
     WEFT_TRY(open_mesh(b, error));
     WEFT_TRY(weft_layout_create(b->layout_text, &b->layout, error));
     WEFT_TRY(weft_layout_store(b->layout, b->zero, "batch", error));
@@ -116,17 +121,24 @@ static weft_status run_op(bench *b, int64_t calls, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status look_at_value(bench *b, weft_value value, double *numbers, weft_error *error)
+{
+    const int64_t count = count_of(value), bytes = 4 * count;
+    float *data = malloc((size_t)bytes);
+    if (data == NULL) return WEFT_MEMORY;
+    weft_status status = weft_read(b->program, value, WEFT_F32, data, bytes, error);
+    if (status == WEFT_OK) bench_sums(data, count, numbers);
+    free(data);
+    return status;
+}
+
 static weft_status look_at_op(bench *b, int64_t steps, double *numbers, int *n, weft_error *error)
 {
     WEFT_TRY(run_op(b, steps, error));
-    const int64_t count = count_of(b->values[0]), bytes = 4 * count;
-    float *data = malloc((size_t)bytes);
-    if (data == NULL) return WEFT_MEMORY;
-    weft_status status = weft_read(b->program, b->values[0], WEFT_F32, data, bytes, error);
-    if (status == WEFT_OK) bench_sums(data, count, numbers);
-    *n = 2;
-    free(data);
-    return status;
+    *n = 0;
+    for (int i = 0; i == 0 || i < b->n_looked; i++, *n += 2)
+        WEFT_TRY(look_at_value(b, b->values[i], numbers + *n, error));
+    return WEFT_OK;
 }
 
 const bench_kind bench_op = {open_program, run_op, look_at_op, close_program};

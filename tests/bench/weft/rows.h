@@ -1,4 +1,4 @@
-/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, gpt2.c and ranks.c. */
+/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, conv.c, gpt2.c and ranks.c. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -25,7 +25,7 @@ typedef struct bench_row {
     int64_t sizes[BENCH_SIZES]; /* as build reads them */
 } bench_row;
 
-extern const bench_row bench_op_rows[], bench_gpt2_rows[],
+extern const bench_row bench_op_rows[], bench_conv_rows[], bench_gpt2_rows[],
     bench_rank_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
@@ -44,8 +44,9 @@ struct bench {
     weft_layout *layout;
     weft_graph *graph;
     weft_program *program;
-    /* the first is what is looked at; the second, an update, may be invalid */
-    weft_value values[2];
+    /* the first n_looked are looked at, 0: the first; those behind the first may be invalid */
+    weft_value values[3];
+    int n_looked;
     struct bench_filled {
         weft_value value;
         double offset, scale; /* begins as offset + scale * bench_number */

@@ -7,7 +7,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 
+import family_rows
 import gpt2
+import jax_families
 import ops
 import sizes
 import worker
@@ -22,7 +24,7 @@ def op(function, *operands):
     kept = {}
 
     def call():
-        kept["result"] = function(*operands).block_until_ready()
+        kept["result"] = jax.block_until_ready(function(*operands))
 
     call()
     return worker.Row(call, lambda: kept["result"])
@@ -138,6 +140,8 @@ rows.update({
     "adamw": adamw,
     "executor": executor,
 })
+jax_families.op = op
+rows.update(family_rows.functions(jax_families))
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 
 if sys.argv[1:2] == ["--first"]:

@@ -14,20 +14,33 @@ enum {
     PART = 512,   /* keys that are made at a time */
     GROUP = 16,   /* of which so many are looked at together */
     SHORT = 16,   /* sorted by insertion */
-    MEDIUM = 128, /* sorted by comparing */
+    MEDIUM = 128, /* so long are rows that are sorted beside each other */
+    LINES = 8,    /* rows beside each other */
     TRIES = 64
 };
 
 typedef struct ordering {
     const weft_call *call;
-    int64_t n, count, inner, n_rows, n_slots;
+    int64_t n, count, inner, n_rows, n_pieces, n_slots;
     weft_dtype dtype;
     bool descending;
 } ordering;
 
-static bool is_few(int64_t n, int64_t count)
+static bool is_few(const ordering *o)
 {
-    return count < n / 8;
+    return o->count < o->n / 8;
+}
+
+/* Elements from the operand's first to a row's. */
+static int64_t first_of(const ordering *o, int64_t row)
+{
+    return row / o->inner * o->n * o->inner + row % o->inner;
+}
+
+static int32_t *result_of(const ordering *o, int64_t row)
+{
+    int32_t *to = o->call->out[0].data;
+    return to + row / o->inner * o->count * o->inner + row % o->inner;
 }
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
@@ -96,26 +109,32 @@ __extension__ typedef unsigned __int128 wide_entry;
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-/* Bytes that a row needs at once, a multiple of 64. */
+/* Bytes that a slot needs at once, a multiple of 64. */
 static int64_t room_of(const ordering *o)
 {
-    const int64_t few = 2 * o->count + PART, all = o->n <= MEDIUM ? o->n : 2 * o->n;
+    const int64_t few = 2 * o->count + PART, all = 2 * o->n, beside = LINES * o->n;
     const int64_t bytes = 2 * (int64_t)weft_dtype_bytes(o->dtype);
-    return ((is_few(o->n, o->count) ? few : all) * bytes + 63) / 64 * 64;
+    const int64_t entries = o->n <= MEDIUM ? beside : is_few(o) ? few : all;
+    return (entries * bytes + 63) / 64 * 64;
 }
 
-/* Each slot has room of its own, and every n_slots-th row. */
+/* Each slot has room of its own, and every n_slots-th piece: a row, or short rows beside each other. */
 static void order_slots(void *argument, int64_t begin, int64_t end, int lane)
 {
     const ordering *o = argument;
     const bool is_wide = weft_dtype_bytes(o->dtype) == sizeof(uint64_t);
+    const bool is_short = o->n <= MEDIUM;
     (void)lane;
     for (int64_t slot = begin; slot < end; slot++) {
         char *room = (char *)o->call->scratch + slot * room_of(o);
-        for (int64_t row = slot; row < o->n_rows; row += o->n_slots) {
-            const int64_t outer = row / o->inner, at = row % o->inner;
-            int32_t *to = (int32_t *)o->call->out[0].data + outer * o->count * o->inner + at;
-            (is_wide ? row_64 : row_32)(o, outer * o->n * o->inner + at, to, room);
+        for (int64_t piece = slot; piece < o->n_pieces; piece += o->n_slots) {
+            const int64_t left = o->n_rows - piece * LINES, n = left < LINES ? left : LINES;
+            if (!is_short)
+                (is_wide ? row_64 : row_32)(o, piece, room);
+            else if (is_wide)
+                short_rows_64(o, piece * LINES, n, (wide_entry *)(void *)room);
+            else
+                short_rows_32(o, piece * LINES, n, (uint64_t *)(void *)room);
         }
     }
 }
@@ -133,7 +152,8 @@ static ordering plan(const weft_call *call)
     for (int d = weft_shape_find(&in->shape, a->dim) + 1; d < in->shape.n_dims; d++)
         o.inner *= weft_view_size(in, d);
     o.n_rows = weft_view_count(in) / a->size;
-    o.n_slots = o.n_rows < MOST_SLOTS ? o.n_rows : MOST_SLOTS;
+    o.n_pieces = o.n <= MEDIUM ? (o.n_rows + LINES - 1) / LINES : o.n_rows;
+    o.n_slots = o.n_pieces < MOST_SLOTS ? o.n_pieces : MOST_SLOTS;
     return o;
 }
 

@@ -1,5 +1,6 @@
-/* What is cumulated, and what is put in order, against the definition, to the bit, on any number of lanes: every way in which a kernel goes
- * over a tensor (inner long or short, many lines or few, blocks or none), by sizes about those where it takes another. */
+/* Lines cumulated and put in order, against the definition, to the bit, on any number of lanes. Sizes lie about those where a kernel goes
+ * another way: inner long or short, many lines or few, blocks or none.
+ */
 #include "kernel_views.h"
 
 #include <limits.h>

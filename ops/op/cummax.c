@@ -1,8 +1,8 @@
 /* cummax: element i of a dim is the largest of those before it, with its own or without; or of those behind it.
  *
- * Blocks as in cumsum. A NaN stays. Before the first element there is -inf, or the least integer.
- * Gradient: to the element that is the largest so far, of equal ones the first that was met. The very first is one too if it is
- * -inf: nothing stands before it.
+ * Blocks as in cumsum, and so is the gradient of a long dim. A NaN stays. Before the first element there is -inf, or the least integer.
+ * Gradient of one block: through the element that is the largest so far, of equal ones the first that was met, taken by its place.
+ * The very first is one too if it is -inf: nothing stands before it.
  */
 #include <math.h>
 
@@ -30,24 +30,6 @@ static weft_value place_of(weft_vjp *vjp, const weft_cumulate_attributes *a, wef
     return a->reverse ? weft_neg(place) : place;
 }
 
-static void gradient(weft_vjp *vjp)
-{
-    const weft_cumulate_attributes *a = vjp->site->attributes;
-    const weft_dim dim = {a->dim, a->size};
-    weft_dim from = weft_dim_beside(vjp->graph, dim);
-    const weft_value place = weft_rename(place_of(vjp, a, dim), dim, from);
-    const weft_value dy = weft_rename(vjp->dout[0], dim, from);
-    vjp->din[0] = weft_unpick(*weft_shape_of(vjp->in[0]), dy, place, dim);
-}
-
-const weft_op weft_op_cummax = {
-    .name = "cummax",
-    .attributes = &weft_attributes_cumulate,
-    .infer = weft_infer_cumulate,
-    .factors = weft_factors_cumulate,
-    .gradient = gradient,
-};
-
 /* Of equal ones the first that was met, here too. */
 static weft_value larger(weft_value before, weft_value x)
 {
@@ -61,6 +43,38 @@ static const weft_cumulating tops = {&weft_op_cummax,
                                       [WEFT_I32] = (double)INT32_MIN,
                                       [WEFT_I64] = (double)INT64_MIN},
                                      .ties = true};
+
+/* Where there is none before the first element its place is no index, and pick gives 0. */
+static weft_value picked(weft_vjp *vjp, const weft_cumulate_attributes *a)
+{
+    const weft_value x = vjp->in[0];
+    const weft_dim dim = {a->dim, a->size};
+    const weft_value place = place_of(vjp, a, dim);
+    const weft_value y = weft_transpose(weft_pick(x, place, dim), *weft_shape_of(x));
+    if (!a->exclusive) return y;
+    const weft_value at = weft_iota(vjp->graph, WEFT_I32, dim);
+    const double first = a->reverse ? (double)(dim.size - 1) : 0.0;
+    const weft_value is_first =
+        weft_equal(at, weft_constant(vjp->graph, WEFT_I32, WEFT_SCALAR, first));
+    const weft_dtype dtype = weft_dtype_of(x);
+    const weft_value none = weft_constant(vjp->graph, dtype, WEFT_SCALAR, tops.neutral[dtype]);
+    return weft_where(is_first, none, y);
+}
+
+static void expand(weft_vjp *vjp)
+{
+    const weft_cumulate_attributes *a = vjp->site->attributes;
+    vjp->out[0] = a->blocks > 0 ? weft_cumulate_by_blocks(&tops, vjp->in[0], a) : picked(vjp, a);
+}
+
+const weft_op weft_op_cummax = {
+    .name = "cummax",
+    .attributes = &weft_attributes_cumulate,
+    .infer = weft_infer_cumulate,
+    .factors = weft_factors_cumulate,
+    .expand = expand,
+    .is_apart = weft_cumulate_is_apart,
+};
 
 weft_value weft_cummax(weft_value x, weft_dim dim, bool exclusive, bool reverse)
 {

@@ -1,8 +1,9 @@
 /* cumsum: element i of a dim is the sum of those before it, with its own or without; or of those behind it. Linear.
  *
- * The op itself runs along a dim that is whole. The builder cuts a long dim into blocks. There are sums within each,
- * which any axis may cut, and sums of blocks, which all ranks need, and one is added to the other. So over ranks goes
- * one slab for each block, and numbers do not depend on the layout. Gradient: the same the other way round.
+ * The op itself runs along a dim that is whole. A long dim is in blocks: sums within each, sums of blocks, and one added to the
+ * other. A kernel does all of that at once. Where the dim is split the op becomes these parts. Sums within blocks are cut by
+ * any axis, and sums of blocks are needed by all ranks. So over ranks goes one slab for each block, and numbers do not depend on
+ * the layout. Gradient: the same the other way round.
  */
 #include <string.h>
 
@@ -16,6 +17,13 @@ static void gradient(weft_vjp *vjp)
     vjp->din[0] = weft_emit(vjp->graph, &weft_op_cumsum, vjp->dout, 1, &back, sizeof back);
 }
 
+static const weft_cumulating sums = {&weft_op_cumsum, weft_add, {0}};
+
+static void expand(weft_vjp *vjp)
+{
+    vjp->out[0] = weft_cumulate_by_blocks(&sums, vjp->in[0], vjp->site->attributes);
+}
+
 const weft_op weft_op_cumsum = {
     .name = "cumsum",
     .attributes = &weft_attributes_cumulate,
@@ -23,10 +31,11 @@ const weft_op weft_op_cumsum = {
     .factors = weft_factors_cumulate,
     .linear = 1,
     .gradient = gradient,
+    .expand = expand,
+    .is_apart = weft_cumulate_is_apart,
 };
 
 weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse)
 {
-    static const weft_cumulating sums = {&weft_op_cumsum, weft_add, {0}};
     return weft_cumulate(x, dim, exclusive, reverse, &sums);
 }

@@ -1,6 +1,7 @@
 /* cumulate.c: sums, products and largest elements along a dim, by blocks.
  *
- * Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
+ * A node says in how many blocks its dim is. A kernel does all of them in one pass where the dim is whole. Where it is split the
+ * node becomes what it stands for: sums within blocks, which any axis may cut, and sums of blocks. Both have the same bits. Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
  * divide is padded, where the walk ends. Blocks have the dim's name, so that it is laid out as the dim itself.
  */
 #include "cumulate.h"
@@ -13,7 +14,8 @@ enum { BLOCKS = 48, LEAST = 2 * BLOCKS };
 
 static const weft_field fields[] = {
     WEFT_FIELD(weft_cumulate_attributes, dim), WEFT_FIELD(weft_cumulate_attributes, size),
-    WEFT_FIELD(weft_cumulate_attributes, exclusive), WEFT_FIELD(weft_cumulate_attributes, reverse)};
+    WEFT_FIELD(weft_cumulate_attributes, exclusive), WEFT_FIELD(weft_cumulate_attributes, reverse),
+    WEFT_FIELD(weft_cumulate_attributes, blocks)};
 const weft_attributes weft_attributes_cumulate = WEFT_ATTRIBUTES(weft_cumulate_attributes, fields);
 
 weft_status weft_infer_cumulate(weft_site *site, weft_error *error)
@@ -32,8 +34,16 @@ void weft_factors_cumulate(const weft_site *site, weft_factors *factors)
     weft_factors_whole(site, attributes->dim, factors);
 }
 
-weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
-                              bool reverse)
+bool weft_cumulate_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
+{
+    const weft_cumulate_attributes *attributes = site->attributes;
+    const int dim = weft_shape_find(&site->in[0].shape, attributes->dim);
+    (void)mesh;
+    return attributes->blocks > 0 && in[0].n_split[dim] > 0;
+}
+
+static weft_value emit(const weft_op *op, weft_value x, weft_dim dim, bool exclusive, bool reverse,
+                       int64_t blocks)
 {
     weft_cumulate_attributes attributes;
     memset(&attributes, 0, sizeof attributes);
@@ -41,7 +51,14 @@ weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, boo
     attributes.size = dim.size;
     attributes.exclusive = exclusive;
     attributes.reverse = reverse;
+    attributes.blocks = blocks;
     return weft_emit(x.graph, op, &x, 1, &attributes, sizeof attributes);
+}
+
+weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
+                              bool reverse)
+{
+    return emit(op, x, dim, exclusive, reverse, 0);
 }
 
 /* Of the block that the walk begins with what it has itself, else both. */
@@ -77,6 +94,20 @@ static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim d
     return weft_reshape(way->ties ? unless_first(inner, both, blocks, reverse) : both, *whole);
 }
 
+weft_value weft_cumulate_by_blocks(const weft_cumulating *way, weft_value x,
+                                   const weft_cumulate_attributes *attributes)
+{
+    const weft_dim dim = {attributes->dim, attributes->size};
+    const bool reverse = attributes->reverse;
+    const int64_t padded = (dim.size + BLOCKS - 1) / BLOCKS * BLOCKS;
+    const weft_dim longer = {dim.name, padded};
+    const int64_t ahead = reverse ? padded - dim.size : 0;
+    if (padded == dim.size) return by_blocks(way, x, dim, attributes->exclusive, reverse);
+    const weft_value whole = weft_pad(x, dim, ahead, longer, way->neutral[weft_dtype_of(x)]);
+    const weft_value sums = by_blocks(way, whole, longer, attributes->exclusive, reverse);
+    return weft_slice(sums, longer, ahead, dim);
+}
+
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
                          const weft_cumulating *way)
 {
@@ -84,19 +115,9 @@ weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool revers
     if (!weft_graph_dim(x.graph, way->op->name, dim, &taken)) return weft_no_value(x.graph);
     if (x.id == 0) return weft_no_value(x.graph);
     dim = (weft_dim){taken.dim, taken.size};
-    const weft_dtype dtype = weft_dtype_of(x);
-    const weft_value wide = weft_wide(x);
-    const int64_t padded = (dim.size + BLOCKS - 1) / BLOCKS * BLOCKS;
-    const bool is_short = dim.size < LEAST || padded > INT32_MAX ||
-                          weft_shape_of(x)->n_dims == WEFT_MAX_DIMS ||
-                          weft_dim_of(x, dim.name).size != dim.size; /* infer says so */
-    if (is_short)
-        return weft_cast(weft_emit_cumulate(way->op, wide, dim, exclusive, reverse), dtype);
-    const weft_dim longer = {dim.name, padded};
-    const int64_t ahead = reverse ? padded - dim.size : 0;
-    const weft_value whole =
-        padded == dim.size ? wide
-                           : weft_pad(wide, dim, ahead, longer, way->neutral[weft_dtype_of(wide)]);
-    const weft_value sums = by_blocks(way, whole, longer, exclusive, reverse);
-    return weft_cast(padded == dim.size ? sums : weft_slice(sums, longer, ahead, dim), dtype);
+    const bool is_short = dim.size < LEAST || dim.size > INT32_MAX - BLOCKS ||
+                          weft_shape_of(x)->n_dims == WEFT_MAX_DIMS;
+    const weft_value sums =
+        emit(way->op, weft_wide(x), dim, exclusive, reverse, is_short ? 0 : BLOCKS);
+    return weft_cast(sums, weft_dtype_of(x));
 }

@@ -19,8 +19,13 @@ typedef struct weft_cumulating {
 /* Along dim, by blocks where it is long. */
 weft_value weft_cumulate(weft_value x, weft_dim dim, bool exclusive, bool reverse,
                          const weft_cumulating *way);
-/* One node of an op that cumulates: a gradient's. */
+/* One node of an op that cumulates, in one: a gradient's. */
 weft_value weft_emit_cumulate(const weft_op *op, weft_value x, weft_dim dim, bool exclusive,
                               bool reverse);
+/* What a node by blocks is made of: blocks, whatever is split, and what came before each. */
+weft_value weft_cumulate_by_blocks(const weft_cumulating *way, weft_value x,
+                                   const weft_cumulate_attributes *attributes);
+/* weft_op.is_apart: by blocks, along a dim that is split. */
+bool weft_cumulate_is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh);
 
 #endif

@@ -1,7 +1,7 @@
 /* order: the indices (i32) of the elements along a dim in the order of the elements: all of them, or the first few, the least or
  * the largest first. A NaN is above all numbers, -0 equals 0, and of equal elements the lower index comes first, both ways.
  *
- * The dim is whole. A builder that wants few cuts a long dim into blocks (compose_order.c). A long dim that is split
+ * The dim is whole. Where it is split, a few of many are found by blocks (order_blocks.c), and a long dim that is split
  * over many ranks goes by columns (order_columns.c). No gradient: that goes through pick, by which elements are
  * taken.
  */
@@ -68,11 +68,20 @@ static double flops(const weft_site *site)
 
 static void expand(weft_vjp *vjp)
 {
-    vjp->out[0] = weft_order_by_columns(vjp->in[0], vjp->site->attributes).ids;
+    const weft_order_attributes *a = vjp->site->attributes;
+    const weft_dim dim = {a->dim, a->size}, to = {a->to, a->count};
+    const weft_order_choice by = {.descending = a->descending};
+    vjp->out[0] = weft_order_is_few(&vjp->site->in[0].shape, a->size, a->count)
+                      ? weft_order_by_blocks(vjp->in[0], dim, to, by)
+                      : weft_order_by_columns(vjp->in[0], a).ids;
 }
 
 static bool is_apart(const weft_site *site, const weft_spec *in, const weft_mesh *mesh)
 {
+    const weft_order_attributes *a = site->attributes;
+    const weft_shape *shape = &site->in[0].shape;
+    if (weft_order_is_few(shape, a->size, a->count))
+        return in[0].n_split[weft_shape_find(shape, a->dim)] > 0;
     return weft_order_goes_by_columns(site, 0, in, mesh);
 }
 

@@ -10,6 +10,19 @@ double weft_order_last(weft_dtype dtype, bool descending);
 /* The last of i64, ascending, is no double: then what is padded is ordered as its opposite, the largest first. */
 bool weft_order_is_turned(weft_dtype dtype, bool descending);
 
+/* order_blocks.c: whether `count` of a dim of `size` are so few that blocks of it are ordered by themselves. */
+bool weft_order_is_few(const weft_shape *shape, int64_t size, int64_t count);
+/* Which elements are wanted: the largest first or the least; and of equal ones the last first, or the first. The largest with the
+ * last first are what sort puts at its end. */
+typedef struct weft_order_choice {
+    bool descending, is_last_first;
+} weft_order_choice;
+/* Indices as weft_order has them, by the choice: of x as it is, or by blocks of a wide x, of a few. */
+weft_value weft_ordered_by(weft_value x, weft_dim dim, weft_dim to, weft_order_choice by);
+weft_value weft_order_by_blocks(weft_value x, weft_dim dim, weft_dim to, weft_order_choice by);
+/* A new dim of that size, beside another. */
+weft_dim weft_order_dim(weft_graph *graph, weft_dim like, int64_t size);
+
 /* order_columns.c: into how many columns a dim of so many elements is cut, which ranks share; 0: it is too short. */
 int64_t weft_order_columns(int64_t size);
 /* Whether operand x [.., dim, ..] lies split along the dim over so many ranks that to order it by columns sends less than to gather

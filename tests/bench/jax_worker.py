@@ -12,7 +12,9 @@ import jax.numpy as jnp
 
 import conv_jax
 import conv_ops
+import family_rows
 import gpt2
+import jax_families
 import ops
 import sizes
 import worker
@@ -31,7 +33,7 @@ def op(function, *operands):
     kept = {}
 
     def call():
-        kept["result"] = function(*operands).block_until_ready()
+        kept["result"] = jax.block_until_ready(function(*operands))
 
     call()
     return worker.Row(call, lambda: kept["result"])
@@ -151,6 +153,8 @@ rows.update({
     "executor": executor,
 })
 rows.update({name: lambda name=name: conv_jax.make(name) for name in conv_ops.CONVS})
+jax_families.op = op
+rows.update(family_rows.functions(jax_families))
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 
 if "--first" in sys.argv:

@@ -3,6 +3,7 @@ from dataclasses import dataclass, field, replace
 
 import half_rows
 import conv_rows
+import family_rows
 import sizes
 
 
@@ -113,6 +114,8 @@ ROWS = _linears + _fused + [
     Row("adamw", "AdamW's step of {} x {}, 28 bytes a parameter".format(*sizes.ADAMW), "op",
         28.0 * sizes.ADAMW[0] * sizes.ADAMW[1], "B"),
     *conv_rows.make(Row),
+    *(Row(name, f"{function}, {family_rows.shape_of(name)}", "op", n_bytes, "B")
+      for name, (function, _, n_bytes) in family_rows.FAMILIES.items()),
     Row("executor", f"{sizes.EXECUTOR} times a product of 2 x 2 and a softmax", "executor", 2 * sizes.EXECUTOR, "op"),
     Row("char", "a step of 4 layers x 128, 4 heads, 65 letters, 12 x 64", "training"),
     Row("gpt2_4x64", "a step of GPT-2 124M, vocabulary 50,304, 4 x 64", "training"),

@@ -16,9 +16,11 @@ import torch.nn.functional as F
 
 import conv_ops
 import conv_torch
+import family_rows
 import gpt2
 import ops
 import sizes
+import torch_families
 import worker
 
 arguments = argparse.ArgumentParser()
@@ -35,7 +37,7 @@ wait = torch.cuda.synchronize if arguments.device == "cuda" else lambda: None
 
 
 def there(x):
-    return torch.from_numpy(x).to(arguments.device)
+    return (x if isinstance(x, torch.Tensor) else torch.from_numpy(x)).to(arguments.device)
 
 
 # ---- ops --------------------------------------------------------------------------------------------
@@ -53,8 +55,12 @@ def op(function, *operands, out=None):
             kept["result"] = function(*operands)
         wait()
 
+    def result():  # of several the first
+        of = kept["result"]
+        return (of if isinstance(of, torch.Tensor) else of[0]).float().cpu().numpy()
+
     call()
-    return worker.Row(call, lambda: kept["result"].float().cpu().numpy())
+    return worker.Row(call, result)
 
 
 def linear(name, with_gelu):
@@ -268,6 +274,8 @@ rows.update({
 })
 rows.update({name: lambda name=name: conv_torch.make(name, compiled) for name in conv_ops.CONVS})
 rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
+torch_families.op, torch_families.compiled = op, compiled
+rows.update(family_rows.functions(torch_families))
 rows.update({"large_product": large_product, "large_copy": large_copy})
 
 if arguments.first:

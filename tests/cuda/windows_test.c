@@ -136,9 +136,10 @@ static void test_pooling(void)
 
 static void check_cumulation(const char *op, const char *text, int64_t size)
 {
-    for (int way = 0; way < 4; way++)
+    for (int way = 0; way < 8; way++)
         for (int d = 0; d < N_WIDE; d++) {
-            const weft_cumulate_attributes attributes = {"n", size, way % 2 == 1, way / 2 == 1};
+            const weft_cumulate_attributes attributes = {"n", size, way % 2 == 1, way / 2 % 2 == 1,
+                                                         way / 4 == 1 ? 3 : 0};
             weft_call call = {.attributes = &attributes};
             add_in(&call, wide[d], text, 1);
             if (weft_dtype_is_float(wide[d]) && strcmp(op, "cummax") == 0)

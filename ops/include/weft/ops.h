@@ -180,7 +180,8 @@ WEFT_API weft_value weft_argmin(weft_value x, weft_dim dim);
 
 /* over one dim */
 /* cumsum, cumprod: each element the sum, the product, of x up to it and with it. exclusive: without it; reverse: from it to the
- * end. A dim of 96 elements or more is done in 48 blocks, which 2, 3, 4, 6, .. ranks share; the same bits in every layout. */
+ * end. A dim of 96 elements or more is done in 48 blocks, which 2, 3, 4, 6, .. ranks share where it is split; the same bits in every
+ * layout. */
 WEFT_API weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_cumprod(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 /* cummax, cummin: the same of the largest, the least so far; exclusive: the first is -inf, inf, or the integer at that end. A NaN
@@ -302,7 +303,7 @@ WEFT_API weft_value weft_count_outside(weft_value ids, weft_dim dim);
  * of the first `to` alone. dim is whole for these. Where it is split, another dim takes the axis, or it is gathered.
  * If it is long and the ranks are many, it is ordered by columns, with static exchanges of twice a rank's part
  * (docs/layouts.md). top_k, bottom_k: the to.size largest, the largest first, or least, the least first. A dim of 96
- * elements or more, with to.size at most a 96th of it, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share. 48
+ * elements or more that is split, with to.size at most a 96th of it, is done in 48 blocks, which 2, 3, 4, 6, .. ranks share. 48
  * to.size elements a row go over ranks, and the result is the same in every layout. */
 WEFT_API weft_value weft_order(weft_value x, weft_dim dim, weft_dim to, bool descending);
 WEFT_API weft_value weft_argsort(weft_value x, weft_dim dim, bool descending);

@@ -7,6 +7,7 @@
  */
 #include "cpu/nest.h"
 #include "cpu/widened.h"
+#include "weft/extend/target_clones.h"
 
 #include <math.h>
 #include <string.h>
@@ -122,6 +123,53 @@ static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
+/* n elements, each by itself, along the innermost loop of the ids. */
+#define PICK_EACH(T)                                                                               \
+    WEFT_TARGET_CLONES static void pick_##T(const indexing *x, const int64_t *stride,              \
+                                            const int32_t *id, const char *table, char *rows,      \
+                                            int64_t n)                                             \
+    {                                                                                              \
+        const T *from = (const T *)(const void *)table;                                            \
+        T *to = (T *)(void *)rows;                                                                 \
+        const int64_t first = x->first, size = x->end - x->first, step = x->step;                  \
+        const int64_t of_id = stride[IDS], of_table = stride[TABLE], of_row = stride[ROWS];        \
+        if (of_id == 1 && of_row == 1) {                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                const int64_t k = id[i] - first;                                                   \
+                to[i] = k >= 0 && k < size ? from[k * step + i * of_table] : 0;                    \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const int64_t k = id[i * of_id] - first;                                               \
+            to[i * of_row] = k >= 0 && k < size ? from[k * step + i * of_table] : 0;               \
+        }                                                                                          \
+    }
+PICK_EACH(word1)
+PICK_EACH(word2)
+PICK_EACH(word4)
+PICK_EACH(word8)
+static void (*const picks[])(const indexing *x, const int64_t *stride, const int32_t *id,
+                             const char *table, char *rows, int64_t n) = {
+    [1] = pick_word1, [2] = pick_word2, [4] = pick_word4, [8] = pick_word8};
+
+/* Of all elements in their order, some: stretches of the innermost loop. */
+static void pick_elements(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const indexing *x = argument;
+    const int last = x->ids.n_dims - 1;
+    const int64_t size = x->ids.size[last], *stride = x->ids.stride[last];
+    (void)lane;
+    while (begin < end) {
+        const int64_t left = size - begin % size, n = left < end - begin ? left : end - begin;
+        int64_t at[3];
+        weft_nest_offset(&x->ids, begin, at);
+        picks[x->bytes](x, stride, x->id + at[IDS], x->table + (size_t)at[TABLE] * x->bytes,
+                        x->rows + (size_t)at[ROWS] * x->bytes, n);
+        begin += n;
+    }
+}
+
 static void gather(const weft_call *call)
 {
     const weft_dim_attributes *attributes = call->attributes;
@@ -129,8 +177,11 @@ static void gather(const weft_call *call)
     if (weft_view_count(out) == 0) return;
     indexing x = {0};
     make_nests(&x, table, ids, out, attributes->dim);
-    weft_parallel(call->stream, weft_nest_count(&x.ids), weft_grain(x.n_rest * x.run + 8),
-                  gather_pieces, &x);
+    const int64_t n = weft_nest_count(&x.ids);
+    if (x.n_rest * x.run == 1 && x.ids.n_dims > 0)
+        weft_parallel(call->stream, n, weft_grain(4), pick_elements, &x);
+    else
+        weft_parallel(call->stream, n, weft_grain(x.n_rest * x.run + 8), gather_pieces, &x);
 }
 
 /* What is chosen of a table of one dtype may come out in another of f32 and bf16. */
@@ -197,7 +248,8 @@ const weft_kernel weft_kernel_pick = {
 
 /* `both` of what is there, y, and of the row's x. */
 #define PUT_RUN(name, T, both)                                                                     \
-    static void name(char *to, int64_t to_stride, const char *from, int64_t stride, int64_t n)     \
+    WEFT_TARGET_CLONES static void name(char *to, int64_t to_stride, const char *from,             \
+                                        int64_t stride, int64_t n)                                 \
     {                                                                                              \
         T *y_ = (T *)to;                                                                           \
         const T *x_ = (const T *)from;                                                             \
@@ -294,17 +346,28 @@ void weft_scatter_add_cpu(const weft_call *call)
     scatter_all(call, add_runs);
 }
 
+/* The least there is: what no row is put to. */
+static void begin_least(void *argument, int64_t begin, int64_t end, int lane)
+{
+    const weft_view *out = argument;
+    (void)lane;
+    for (int64_t i = begin; i < end && out->dtype == WEFT_F32; i++)
+        ((float *)out->data)[i] = -INFINITY;
+    for (int64_t i = begin; i < end && out->dtype == WEFT_F64; i++)
+        ((double *)out->data)[i] = (double)-INFINITY;
+    for (int64_t i = begin; i < end && out->dtype == WEFT_I32; i++)
+        ((int32_t *)out->data)[i] = INT32_MIN;
+    for (int64_t i = begin; i < end && out->dtype == WEFT_I64; i++)
+        ((int64_t *)out->data)[i] = INT64_MIN;
+}
+
 void weft_scatter_max_cpu(const weft_call *call)
 {
-    const weft_view *out = &call->out[0];
-    const int64_t n = weft_view_count(out);
-    for (int64_t i = 0; i < n; i++) {
-        if (out->dtype == WEFT_F32) ((float *)out->data)[i] = -INFINITY;
-        if (out->dtype == WEFT_F64) ((double *)out->data)[i] = (double)-INFINITY;
-        if (out->dtype == WEFT_I32) ((int32_t *)out->data)[i] = INT32_MIN;
-        if (out->dtype == WEFT_I64) ((int64_t *)out->data)[i] = INT64_MIN;
-    }
-    if (n > 0) scatter_all(call, max_runs);
+    weft_view out = call->out[0];
+    const int64_t n = weft_view_count(&out);
+    if (n == 0) return;
+    weft_parallel(call->stream, n, weft_grain(1), begin_least, &out);
+    scatter_all(call, max_runs);
 }
 
 const weft_kernel weft_kernel_scatter_max = {

@@ -1,180 +1,141 @@
 /* order.c: the indices of a row's elements in the order of the elements: all of them, or the first few.
  *
  * An element's key is an unsigned number that is the larger the later the element comes; of equal keys the lower
- * index comes first. Few are kept in a heap with the last of those found so far on top. Else all are sorted by the
- * bytes of their keys, from the lowest on, which keeps the order of equal ones.  source  Knuth, The Art of Computer
- * Programming 3, 5.2.5
+ * index comes first. order_entries.inc says how rows of keys are put in order.
  */
 #include "cpu/kernels.h"
 #include "cpu/nest.h"
+#include "weft/extend/target_clones.h"
 
 #include <string.h>
 
-typedef struct entry {
-    uint64_t key;
-    int64_t at;
-} entry;
-
-enum { MOST_SLOTS = 8, SHORT = 32 };
+enum {
+    MOST_SLOTS = 8,
+    PART = 512,   /* keys that are made at a time */
+    GROUP = 16,   /* of which so many are looked at together */
+    SHORT = 16,   /* sorted by insertion */
+    MEDIUM = 128, /* so long are rows that are sorted beside each other */
+    LINES = 8,    /* rows beside each other */
+    TRIES = 64
+};
 
 typedef struct ordering {
     const weft_call *call;
-    int64_t n, count, inner, n_rows, n_slots;
-    int key_bytes;
+    int64_t n, count, inner, n_rows, n_pieces, n_slots;
+    weft_dtype dtype;
     bool descending;
-    uint64_t (*key)(const void *x, int64_t i);
 } ordering;
+
+static bool is_few(const ordering *o)
+{
+    return o->count < o->n / 8;
+}
+
+/* Elements from the operand's first to a row's. */
+static int64_t first_of(const ordering *o, int64_t row)
+{
+    return row / o->inner * o->n * o->inner + row % o->inner;
+}
+
+static int32_t *result_of(const ordering *o, int64_t row)
+{
+    int32_t *to = o->call->out[0].data;
+    return to + row / o->inner * o->count * o->inner + row % o->inner;
+}
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
 
-/* Floats as their bits are ordered, once those of negative ones are turned round; -0 + 0 is 0. */
-#define FLOAT_KEY(name, T, U, SIGN)                                                                \
-    static uint64_t name(const void *x, int64_t i)                                                 \
+/* Floats as their bits are ordered, once those of negative ones are turned round; -0 + 0 is 0. A NaN is above all. */
+#define FLOAT_KEY(T, KEY, INT)                                                                     \
+    const T value = x[k * step] + (T)0;                                                            \
+    KEY bits;                                                                                      \
+    memcpy(&bits, &value, sizeof bits);                                                            \
+    const KEY sign = (KEY)1 << (8 * sizeof(T) - 1);                                                \
+    const KEY key = bits ^ ((KEY)((INT)bits >> (8 * sizeof(T) - 1)) | sign);                       \
+    keys[k] = (value != value ? (KEY)-1 : key) ^ flip;
+#define INT_KEY(T, KEY, INT) keys[k] = (KEY)x[k * step] ^ (KEY)1 << (8 * sizeof(T) - 1) ^ flip;
+#define KEYS(name, KIND, T, KEY, INT)                                                              \
+    WEFT_TARGET_CLONES static void name(const T *x, int64_t step, int64_t n, KEY flip, KEY *keys)  \
     {                                                                                              \
-        const T value = ((const T *)x)[i] + (T)0;                                                  \
-        U bits;                                                                                    \
-        if (value != value) return (U)-1;                                                          \
-        memcpy(&bits, &value, sizeof bits);                                                        \
-        return bits & (SIGN) ? (U)~bits : bits | (SIGN);                                           \
+        if (step != 1) {                                                                           \
+            for (int64_t k = 0; k < n; k++) {                                                      \
+                KIND(T, KEY, INT)                                                                  \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        step = 1;                                                                                  \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            KIND(T, KEY, INT)                                                                      \
+        }                                                                                          \
     }
-FLOAT_KEY(key_f32, float, uint32_t, UINT32_C(1) << 31)
-FLOAT_KEY(key_f64, double, uint64_t, UINT64_C(1) << 63)
+KEYS(keys_f32, FLOAT_KEY, float, uint32_t, int32_t)
+KEYS(keys_f64, FLOAT_KEY, double, uint64_t, int64_t)
+KEYS(keys_i32, INT_KEY, int32_t, uint32_t, int32_t)
+KEYS(keys_i64, INT_KEY, int64_t, uint64_t, int64_t)
 
-static uint64_t key_i32(const void *x, int64_t i)
+/* n of a row from element `at` of the operand on. */
+static void keys_32(const ordering *o, int64_t at, int64_t n, uint32_t *keys)
 {
-    return (uint32_t)((const int32_t *)x)[i] ^ (UINT32_C(1) << 31);
-}
-static uint64_t key_i64(const void *x, int64_t i)
-{
-    return (uint64_t)((const int64_t *)x)[i] ^ (UINT64_C(1) << 63);
-}
-
-static uint64_t (*const keys[WEFT_DTYPES])(const void *, int64_t) = {
-    [WEFT_F32] = key_f32, [WEFT_F64] = key_f64, [WEFT_I32] = key_i32, [WEFT_I64] = key_i64};
-
-static entry entry_of(const ordering *o, int64_t first, int64_t k)
-{
-    const uint64_t key = o->key(o->call->in[0].data, first + k * o->inner);
-    return (entry){o->descending ? ~key & (UINT64_MAX >> (64 - 8 * o->key_bytes)) : key, k};
+    const void *x = o->call->in[0].data;
+    const uint32_t flip = o->descending ? UINT32_MAX : 0;
+    if (o->dtype == WEFT_F32)
+        keys_f32((const float *)x + at, o->inner, n, flip, keys);
+    else
+        keys_i32((const int32_t *)x + at, o->inner, n, flip, keys);
 }
 
-static bool comes_before(entry a, entry b)
+static void keys_64(const ordering *o, int64_t at, int64_t n, uint64_t *keys)
 {
-    return a.key < b.key || (a.key == b.key && a.at < b.at);
+    const void *x = o->call->in[0].data;
+    const uint64_t flip = o->descending ? UINT64_MAX : 0;
+    if (o->dtype == WEFT_F64)
+        keys_f64((const double *)x + at, o->inner, n, flip, keys);
+    else
+        keys_i64((const int64_t *)x + at, o->inner, n, flip, keys);
 }
 
-/* ---- few of many --------------------------------------------------------------------------------- */
+#define NAME(x)  x##_32
+#define KEY      uint32_t
+#define ENTRY    uint64_t
+#define KEY_BITS 32
+#include "order_entries.inc"
 
-/* The element at `i` goes down to where no child comes after it. */
-static void sink(entry *heap, int64_t n, int64_t i)
-{
-    const entry moved = heap[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && comes_before(heap[child], heap[child + 1])) child++;
-        if (!comes_before(moved, heap[child])) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = moved;
-}
-
-static void order_few(const ordering *o, int64_t first, entry *heap)
-{
-    for (int64_t k = 0; k < o->count; k++)
-        heap[k] = entry_of(o, first, k);
-    for (int64_t i = o->count / 2 - 1; i >= 0; i--)
-        sink(heap, o->count, i);
-    for (int64_t k = o->count; k < o->n; k++) {
-        const entry next = entry_of(o, first, k);
-        if (!comes_before(next, heap[0])) continue;
-        heap[0] = next;
-        sink(heap, o->count, 0);
-    }
-    for (int64_t n = o->count - 1; n > 0; n--) { /* the last goes to the end */
-        const entry last = heap[0];
-        heap[0] = heap[n], heap[n] = last;
-        sink(heap, n, 0);
-    }
-}
-
-/* ---- all ----------------------------------------------------------------------------------------- */
-
-static void order_short(const ordering *o, int64_t first, entry *sorted)
-{
-    for (int64_t k = 0; k < o->n; k++) {
-        const entry next = entry_of(o, first, k);
-        int64_t i = k;
-        for (; i > 0 && comes_before(next, sorted[i - 1]); i--)
-            sorted[i] = sorted[i - 1];
-        sorted[i] = next;
-    }
-}
-
-/* By one byte of the keys; false: it is the same in all, and nothing was done. */
-static bool order_by_byte(const entry *from, entry *to, int64_t n, int byte)
-{
-    int64_t begin[256] = {0}, sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        begin[from[k].key >> 8 * byte & 255]++;
-    if (begin[from[0].key >> 8 * byte & 255] == n) return false;
-    for (int b = 0; b < 256; b++) {
-        const int64_t count = begin[b];
-        begin[b] = sum, sum += count;
-    }
-    for (int64_t k = 0; k < n; k++)
-        to[begin[from[k].key >> 8 * byte & 255]++] = from[k];
-    return true;
-}
-
-static const entry *order_all(const ordering *o, int64_t first, entry *a, entry *b)
-{
-    for (int64_t k = 0; k < o->n; k++)
-        a[k] = entry_of(o, first, k);
-    for (int byte = 0; byte < o->key_bytes; byte++)
-        if (order_by_byte(a, b, o->n, byte)) {
-            entry *const sorted = b;
-            b = a, a = sorted;
-        }
-    return a;
-}
+__extension__ typedef unsigned __int128 wide_entry;
+#define NAME(x)  x##_64
+#define KEY      uint64_t
+#define ENTRY    wide_entry
+#define KEY_BITS 64
+#include "order_entries.inc"
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-static bool is_few(int64_t n, int64_t count)
+/* Bytes that a slot needs at once, a multiple of 64. */
+static int64_t room_of(const ordering *o)
 {
-    return count < n / 8;
+    const int64_t few = 2 * o->count + PART, all = 2 * o->n, beside = LINES * o->n;
+    const int64_t bytes = 2 * (int64_t)weft_dtype_bytes(o->dtype);
+    const int64_t entries = o->n <= MEDIUM ? beside : is_few(o) ? few : all;
+    return (entries * bytes + 63) / 64 * 64;
 }
 
-/* Entries that a row needs at once. */
-static int64_t room_of(int64_t n, int64_t count)
-{
-    return is_few(n, count) ? count : n <= SHORT ? n : 2 * n;
-}
-
-static void order_row(const ordering *o, int64_t row, entry *room)
-{
-    const int64_t outer = row / o->inner, at = row % o->inner;
-    const int64_t first = outer * o->n * o->inner + at;
-    int32_t *to = (int32_t *)o->call->out[0].data + outer * o->count * o->inner + at;
-    const entry *sorted = room;
-    if (is_few(o->n, o->count))
-        order_few(o, first, room);
-    else if (o->n <= SHORT)
-        order_short(o, first, room);
-    else
-        sorted = order_all(o, first, room, room + o->n);
-    for (int64_t k = 0; k < o->count; k++)
-        to[k * o->inner] = (int32_t)sorted[k].at;
-}
-
-/* Each slot has room of its own, and every n_slots-th row. */
+/* Each slot has room of its own, and every n_slots-th piece: a row, or short rows beside each other. */
 static void order_slots(void *argument, int64_t begin, int64_t end, int lane)
 {
     const ordering *o = argument;
+    const bool is_wide = weft_dtype_bytes(o->dtype) == sizeof(uint64_t);
+    const bool is_short = o->n <= MEDIUM;
     (void)lane;
     for (int64_t slot = begin; slot < end; slot++) {
-        entry *room = (entry *)o->call->scratch + slot * room_of(o->n, o->count);
-        for (int64_t row = slot; row < o->n_rows; row += o->n_slots)
-            order_row(o, row, room);
+        char *room = (char *)o->call->scratch + slot * room_of(o);
+        for (int64_t piece = slot; piece < o->n_pieces; piece += o->n_slots) {
+            const int64_t left = o->n_rows - piece * LINES, n = left < LINES ? left : LINES;
+            if (!is_short)
+                (is_wide ? row_64 : row_32)(o, piece, room);
+            else if (is_wide)
+                short_rows_64(o, piece * LINES, n, (wide_entry *)(void *)room);
+            else
+                short_rows_32(o, piece * LINES, n, (uint64_t *)(void *)room);
+        }
     }
 }
 
@@ -186,20 +147,20 @@ static ordering plan(const weft_call *call)
                   .n = a->size,
                   .count = a->count,
                   .inner = 1,
-                  .key = keys[in->dtype],
-                  .key_bytes = (int)weft_dtype_bytes(in->dtype),
+                  .dtype = in->dtype,
                   .descending = a->descending};
     for (int d = weft_shape_find(&in->shape, a->dim) + 1; d < in->shape.n_dims; d++)
         o.inner *= weft_view_size(in, d);
     o.n_rows = weft_view_count(in) / a->size;
-    o.n_slots = o.n_rows < MOST_SLOTS ? o.n_rows : MOST_SLOTS;
+    o.n_pieces = o.n <= MEDIUM ? (o.n_rows + LINES - 1) / LINES : o.n_rows;
+    o.n_slots = o.n_pieces < MOST_SLOTS ? o.n_pieces : MOST_SLOTS;
     return o;
 }
 
 static int64_t scratch(const weft_call *call)
 {
     const ordering o = plan(call);
-    return o.n_slots * room_of(o.n, o.count) * (int64_t)sizeof(entry);
+    return o.n_slots * room_of(&o);
 }
 
 void weft_order_cpu(const weft_call *call)

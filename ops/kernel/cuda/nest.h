@@ -54,12 +54,14 @@ typedef struct cuda_moving {
     cuda_nest nest;
 } cuda_moving;
 
-/* Lines of x along a dim of `length`, whose elements lie `inner` apart, added up from one end into y, which lies as x does. */
+/* Lines of x along a dim of `length`, whose elements lie `inner` apart, added up from one end into y, which lies as x does. A line is in
+ * blocks: each by itself; then what comes before each of them, in totals [lines, blocks]; then that added to its elements. */
+enum { CUDA_WITHIN, CUDA_BETWEEN, CUDA_ON_TOP };
 typedef struct cuda_cumulating {
     const void *x;
-    void *y;
-    int64_t n_lines, length, inner;
-    int exclusive, reverse;
+    void *y, *totals; /* no totals: one block */
+    int64_t n_lines, length, inner, block, n_blocks;
+    int exclusive, reverse, phase;
 } cuda_cumulating;
 
 #ifdef KERNEL

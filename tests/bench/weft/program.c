@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rows.h"
 
@@ -21,9 +22,14 @@ static weft_value input(bench *b, weft_dtype dtype, weft_shape shape, int64_t n_
     return filled(b, weft_input(b->graph, name, dtype, shape), 0.0, 1.0, n_indices);
 }
 
+weft_value bench_input_of(bench *b, weft_dtype dtype, weft_shape shape)
+{
+    return input(b, dtype, shape, 0);
+}
+
 weft_value bench_input(bench *b, weft_shape shape)
 {
-    return input(b, WEFT_F32, shape, 0);
+    return bench_input_of(b, WEFT_F32, shape);
 }
 
 weft_value bench_indices(bench *b, weft_shape shape, int64_t n)
@@ -47,20 +53,48 @@ static int64_t count_of(weft_value value)
     return count;
 }
 
+/* To the nearest, of two that are as near the even one; numbers that are finite. */
+static uint16_t bf16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float float_of(const void *data, weft_dtype dtype, int64_t i)
+{
+    if (dtype == WEFT_I32) return (float)((const int32_t *)data)[i];
+    if (dtype != WEFT_BF16) return ((const float *)data)[i];
+    const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void begin_with(const struct bench_filled *f, int stream, int64_t i, void *data)
+{
+    if (f->n_indices > 0) {
+        ((int32_t *)data)[i] = bench_index((uint32_t)stream, (uint64_t)i, f->n_indices);
+        return;
+    }
+    const double number = bench_number((uint32_t)stream, (uint64_t)i);
+    const float x = (float)(f->offset + f->scale * number);
+    if (weft_dtype_of(f->value) == WEFT_BF16)
+        ((uint16_t *)data)[i] = bf16_of(x);
+    else
+        ((float *)data)[i] = x;
+}
+
 static weft_status fill(bench *b, int stream, weft_error *error)
 {
     const struct bench_filled *f = &b->filled[stream];
-    const int64_t count = count_of(f->value), bytes = 4 * count;
+    const weft_dtype dtype = weft_dtype_of(f->value);
+    const int64_t count = count_of(f->value), bytes = count * (int64_t)weft_dtype_bytes(dtype);
     void *data = malloc((size_t)bytes);
     if (data == NULL) return WEFT_MEMORY;
     for (int64_t i = 0; i < count; i++)
-        if (f->n_indices > 0)
-            ((int32_t *)data)[i] = bench_index((uint32_t)stream, (uint64_t)i, f->n_indices);
-        else
-            ((float *)data)[i] =
-                (float)(f->offset + f->scale * bench_number((uint32_t)stream, (uint64_t)i));
-    weft_status status =
-        weft_write(b->program, f->value, weft_dtype_of(f->value), data, bytes, error);
+        begin_with(f, stream, i, data);
+    weft_status status = weft_write(b->program, f->value, dtype, data, bytes, error);
     free(data);
     return status;
 }
@@ -89,13 +123,12 @@ static weft_status open_program(bench *b, weft_error *error)
     b->graph = weft_graph_create(1);
     b->n_filled = 0;
     b->n_looked = 0;
-    for (int i = 0; i < 3; i++)
-        b->values[i] = (weft_value){0};
+    memset(b->values, 0, sizeof b->values);
     b->row->build(b);
-    int n_values = 1;
-    while (n_values < 3 && b->values[n_values].graph != NULL)
-        n_values++;
-    const weft_values values = {b->values, n_values};
+    int n = 1;
+    while (n < BENCH_VALUES && b->values[n].graph != NULL)
+        n++;
+    const weft_values values = {b->values, n};
     WEFT_TRY(open_mesh(b, error));
     WEFT_TRY(weft_layout_create(b->layout_text, &b->layout, error));
     WEFT_TRY(weft_layout_store(b->layout, b->zero, "batch", error));
@@ -123,11 +156,16 @@ static weft_status run_op(bench *b, int64_t calls, weft_error *error)
 
 static weft_status look_at_value(bench *b, weft_value value, double *numbers, weft_error *error)
 {
-    const int64_t count = count_of(value), bytes = 4 * count;
-    float *data = malloc((size_t)bytes);
-    if (data == NULL) return WEFT_MEMORY;
-    weft_status status = weft_read(b->program, value, WEFT_F32, data, bytes, error);
-    if (status == WEFT_OK) bench_sums(data, count, numbers);
+    const weft_dtype dtype = weft_dtype_of(value);
+    const int64_t count = count_of(value), bytes = count * (int64_t)weft_dtype_bytes(dtype);
+    void *data = malloc((size_t)bytes);
+    float *floats = malloc((size_t)count * sizeof *floats);
+    weft_status status = data != NULL && floats != NULL ? WEFT_OK : WEFT_MEMORY;
+    if (status == WEFT_OK) status = weft_read(b->program, value, dtype, data, bytes, error);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++)
+        floats[i] = float_of(data, dtype, i);
+    if (status == WEFT_OK) bench_sums(floats, count, numbers);
+    free(floats);
     free(data);
     return status;
 }

@@ -1,4 +1,4 @@
-/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, conv.c, gpt2.c and ranks.c. */
+/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, conv.c, families.c, gpt2.c and ranks.c. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -6,7 +6,7 @@
 
 #include "../protocol.h"
 
-enum { BENCH_FILLED = 1024, BENCH_SIZES = 6 };
+enum { BENCH_FILLED = 1024, BENCH_SIZES = 6, BENCH_VALUES = 4 };
 
 typedef struct bench bench;
 
@@ -25,7 +25,7 @@ typedef struct bench_row {
     int64_t sizes[BENCH_SIZES]; /* as build reads them */
 } bench_row;
 
-extern const bench_row bench_op_rows[], bench_conv_rows[], bench_gpt2_rows[],
+extern const bench_row bench_op_rows[], bench_conv_rows[], bench_family_rows[], bench_gpt2_rows[],
     bench_rank_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
@@ -44,8 +44,9 @@ struct bench {
     weft_layout *layout;
     weft_graph *graph;
     weft_program *program;
-    /* the first n_looked are looked at, 0: the first; those behind the first may be invalid */
-    weft_value values[3];
+    /* The first n_looked are looked at, 0: the first. Others, of which the last may be an update, are made as well where they
+     * are valid. */
+    weft_value values[BENCH_VALUES];
     int n_looked;
     struct bench_filled {
         weft_value value;
@@ -64,6 +65,7 @@ extern const bench_kind bench_all_reduce;
 /* For build: inputs and variables, numbered in the order of these calls; that number is the stream of what they begin
  * with. A variable has the deviation, and about the mean, that `initial` has. */
 weft_value bench_input(bench *b, weft_shape shape);
+weft_value bench_input_of(bench *b, weft_dtype dtype, weft_shape shape); /* f32 or bf16 */
 weft_value bench_indices(bench *b, weft_shape shape, int64_t n);
 weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_initial initial);
 

@@ -210,10 +210,13 @@ typedef struct weft_pool_attributes {
     weft_pool_window window[WEFT_CONV_WINDOWS];
 } weft_pool_attributes;
 
-typedef struct weft_cumulate_attributes { /* cumsum, cumprod */
+typedef struct weft_cumulate_attributes { /* cumsum, cumprod, cummax */
     const char *dim;
     int64_t size;
     bool exclusive, reverse; /* without the element's own; from the end on */
+    /* In so many parts of size / blocks elements, rounded up, the first of the walk first: each cumulated by itself, rounded, and
+     * put on top of what comes before it, which is cumulated of the parts' results. 0: in one */
+    int64_t blocks;
 } weft_cumulate_attributes;
 
 typedef struct

@@ -38,6 +38,8 @@ typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
 weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
 weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
 weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
+weft_status weft_pass_join_parts(weft_plan *plan, weft_error *error);
+weft_status weft_pass_fission(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
@@ -48,6 +50,7 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
 weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
+weft_status weft_pass_views(weft_plan *plan, weft_error *error);
 weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 
 /* ---- policy_query.c -------------------------------------------------------------------------- */

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 
 import gpt2
+import nets_jax
 import ops
+import recurrent_jax
 import sizes
 import worker
 
@@ -139,6 +141,8 @@ rows.update({
     "executor": executor,
 })
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
+rows.update(recurrent_jax.rows())
+rows.update(nets_jax.rows(updated))
 
 if sys.argv[1:2] == ["--first"]:
     print(json.dumps({"loss": training(sys.argv[2], is_filled=False).call()}), flush=True)

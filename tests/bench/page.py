@@ -56,8 +56,9 @@ def text(row, record):
 
 # ---- docs/performance.md --------------------------------------------------------------------------------
 
-TITLES = {"op": "Single ops", "executor": "The executor", "training": "Training steps", "all_reduce": "all_reduce",
-          "ranks": "Data parallel", "split": "Shared weights", "start": "From the command to the first loss"}
+TITLES = {"op": "Single ops", "recurrent": "Recurrent layers", "executor": "The executor", "training": "Training steps",
+          "net": "Training steps of small nets", "all_reduce": "all_reduce", "ranks": "Data parallel",
+          "split": "Shared weights", "start": "From the command to the first loss"}
 
 
 DULL = ("cores", "threads", "processor")  # what workers say of themselves that is said elsewhere

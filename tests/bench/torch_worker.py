@@ -15,7 +15,9 @@ import torch
 import torch.nn.functional as F
 
 import gpt2
+import nets_torch
 import ops
+import recurrent_torch
 import sizes
 import worker
 
@@ -265,6 +267,8 @@ rows.update({
     "executor": executor,
 })
 rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
+rows.update(recurrent_torch.rows(compiled, arguments.compile))
+rows.update(nets_torch.rows(compiled, optimizer))
 rows.update({"large_product": large_product, "large_copy": large_copy})
 
 if arguments.first:

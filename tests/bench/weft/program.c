@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rows.h"
 
@@ -36,6 +37,22 @@ weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_ini
     const bool is_normal = initial.kind == WEFT_INITIAL_NORMAL;
     weft_value value = weft_variable(b->graph, name, WEFT_F32, shape, initial);
     return filled(b, value, initial.a, is_normal ? sqrt(3.0) * initial.b : 0.02, 0);
+}
+
+void bench_begins(bench *b, const char *name, double mean, double deviation)
+{
+    weft_error error = {0};
+    (void)filled(b, weft_graph_find(b->graph, name, &error), mean, sqrt(3.0) * deviation, 0);
+}
+
+void bench_layer(bench *b, const char *name, double deviation)
+{
+    static const char *const parts[] = {"weight", "bias"};
+    char full[64];
+    for (int i = 0; i < 2; i++) {
+        snprintf(full, sizeof full, "%s/%s", name, parts[i]);
+        bench_begins(b, full, 0.0, deviation);
+    }
 }
 
 static int64_t count_of(weft_value value)
@@ -88,9 +105,11 @@ static weft_status open_program(bench *b, weft_error *error)
 {
     b->graph = weft_graph_create(1);
     b->n_filled = 0;
-    b->values[0] = b->values[1] = (weft_value){0};
+    memset(b->values, 0, sizeof b->values);
     b->row->build(b);
-    const weft_values values = {b->values, b->values[1].graph != NULL ? 2 : 1};
+    weft_values values = {b->values, 1};
+    while (values.n_values < BENCH_VALUES && b->values[values.n_values].graph != NULL)
+        values.n_values++;
     WEFT_TRY(open_mesh(b, error));
     WEFT_TRY(weft_layout_create(b->layout_text, &b->layout, error));
     WEFT_TRY(weft_layout_store(b->layout, b->zero, "batch", error));

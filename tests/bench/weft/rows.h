@@ -6,7 +6,7 @@
 
 #include "../protocol.h"
 
-enum { BENCH_FILLED = 1024, BENCH_SIZES = 6 };
+enum { BENCH_FILLED = 1024, BENCH_SIZES = 6, BENCH_VALUES = 6 };
 
 typedef struct bench bench;
 
@@ -26,7 +26,8 @@ typedef struct bench_row {
 } bench_row;
 
 extern const bench_row bench_op_rows[], bench_gpt2_rows[],
-    bench_rank_rows[]; /* each ends with a row without a name */
+    bench_rank_rows[], bench_recurrent_rows[],
+    bench_net_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
 struct bench {
@@ -44,8 +45,8 @@ struct bench {
     weft_layout *layout;
     weft_graph *graph;
     weft_program *program;
-    /* the first is what is looked at; the second, an update, may be invalid */
-    weft_value values[2];
+    /* the first is what is looked at; the others, an update or more that is to be computed, may be invalid */
+    weft_value values[BENCH_VALUES];
     struct bench_filled {
         weft_value value;
         double offset, scale; /* begins as offset + scale * bench_number */
@@ -65,5 +66,8 @@ extern const bench_kind bench_all_reduce;
 weft_value bench_input(bench *b, weft_shape shape);
 weft_value bench_indices(bench *b, weft_shape shape, int64_t n);
 weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_initial initial);
+/* The same of a variable that a layer has made; of a dense layer or a convolution, weight and bias. */
+void bench_begins(bench *b, const char *name, double mean, double deviation);
+void bench_layer(bench *b, const char *name, double deviation);
 
 #endif

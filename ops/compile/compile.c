@@ -13,6 +13,7 @@ static const struct {
     {"unroll", weft_pass_unroll},
     {"expand", weft_pass_expand},
     {"simplify", weft_pass_simplify},
+    {"cut_first", weft_pass_cut_first},
     {"join_parts", weft_pass_join_parts},
     {"fission", weft_pass_fission},
     {"place", weft_pass_place},

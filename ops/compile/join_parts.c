@@ -14,7 +14,6 @@ enum { MOST_PARTS = 64 };
 
 typedef struct joining {
     weft_rewrite rewrite;
-    uint32_t *n_readers; /* [n_tensors] */
 } joining;
 
 /* What one sum has. */
@@ -58,12 +57,12 @@ static const weft_shape *shape_of(const joining *j, uint32_t value)
     return &j->rewrite.from->tensors[value].type.shape;
 }
 
-/* The summands of a sum, each of which is read there alone. */
+/* The summands of a sum. */
 static bool find_parts(const joining *j, const weft_node *sum, parts *p)
 {
     for (int i = 0; i < 2; i++) {
         const weft_node *node = weft_node_of(j->rewrite.from, sum->in[i]);
-        if (j->n_readers[sum->in[i]] != 1 || node->scan != sum->scan) return false;
+        if (node->scan != sum->scan) return false;
         if (!weft_shape_same_dims(shape_of(j, sum->in[i]), shape_of(j, sum->out))) return false;
         const bool is_sum = node->op == &weft_op_add;
         if (!(is_sum ? find_parts(j, node, p) : add_part(p, node))) return false;
@@ -81,7 +80,7 @@ static bool fill_all(const parts *p)
     return end == place_of(p->part[0])->to_size;
 }
 
-/* A sum that is no summand of another one. */
+/* A sum of parts, one for each place. */
 static bool can_join(const joining *j, const weft_node *node, parts *p)
 {
     *p = (parts){.n = 0};
@@ -126,9 +125,6 @@ static bool look(const joining *j)
     const weft_graph *from = j->rewrite.from;
     parts p;
     for (uint32_t id = 1; id < from->n_nodes; id++)
-        for (int i = 0; j->rewrite.is_live[id] && i < from->nodes[id].n_in; i++)
-            j->n_readers[from->nodes[id].in[i]]++;
-    for (uint32_t id = 1; id < from->n_nodes; id++)
         if (j->rewrite.is_live[id] && can_join(j, &from->nodes[id], &p)) return true;
     return false;
 }
@@ -154,13 +150,12 @@ static void make_all(joining *j)
 
 weft_status weft_pass_join_parts(weft_plan *plan, weft_error *error)
 {
-    joining j = {.n_readers = NULL};
+    joining j;
     if (plan->graph->n_scans == 0) return WEFT_OK;
     WEFT_TRY(weft_rewrite_begin(plan, &j.rewrite, error));
-    j.n_readers = weft_arena_take(plan->arena, j.rewrite.from->n_tensors * sizeof *j.n_readers);
-    if (j.n_readers == NULL || !look(&j)) {
+    if (!look(&j)) {
         weft_graph_like_destroy(&j.rewrite.to);
-        return j.n_readers != NULL ? WEFT_OK : weft_fail_memory(error, sizeof *j.n_readers);
+        return WEFT_OK;
     }
     make_all(&j);
     WEFT_TRY(weft_rewrite_end(&j.rewrite, error));

@@ -38,6 +38,7 @@ typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
 weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
 weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
 weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
+weft_status weft_pass_cut_first(weft_plan *plan, weft_error *error);
 weft_status weft_pass_join_parts(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fission(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
@@ -50,6 +51,8 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
 weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
+/* Whether the device's loops read and write what moves, and what is apart. */
+bool weft_has_views(const weft_plan *plan);
 weft_status weft_pass_views(weft_plan *plan, weft_error *error);
 weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 

@@ -77,6 +77,39 @@ static bool takes_addresses(const viewing *v, const weft_step *step)
     }
 }
 
+/* Dims go one by one, but for those of size 1. */
+static bool keeps_dims(const weft_shape *a, const weft_shape *b)
+{
+    int i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a->n_dims && a->dims[i].size == 1)
+            i++;
+        while (k < b->n_dims && b->dims[k].size == 1)
+            k++;
+        if (i == a->n_dims || k == b->n_dims) return i == a->n_dims && k == b->n_dims;
+        if (a->dims[i].size != b->dims[k].size) return false;
+    }
+}
+
+/* Elements of what is apart cannot be counted through. */
+static bool may_take_shape(const viewing *v, uint32_t placed, uint32_t whole)
+{
+    return weft_is_contiguous(v->plan, whole) ||
+           keeps_dims(&v->plan->placed[placed].type.shape, &v->plan->placed[whole].type.shape);
+}
+
+/* Shapes on the way to what it is a view of. */
+static bool has_shapes(const viewing *v, uint32_t placed)
+{
+    const weft_placed *p = &v->plan->placed[placed];
+    for (; p->shares != 0; placed = p->shares, p = &v->plan->placed[placed])
+        if (p->through != 0 &&
+            weft_view_kind_of(&v->plan->graph->nodes[p->through]) == WEFT_VIEW_SHAPE &&
+            !may_take_shape(v, placed, p->shares))
+            return false;
+    return true;
+}
+
 /* Nothing else that the step writes, or of a result reads, may lie in the same memory. */
 static bool is_alone(const viewing *v, const weft_step *step, uint32_t placed, bool is_result)
 {
@@ -108,7 +141,7 @@ static bool suits(const viewing *v, const weft_step *step, uint32_t placed, bool
         return false;
     if (is_apart && !can_be_apart(v, step, placed, is_result)) return false;
     if (moves > 0 && step->kind == WEFT_STEP_KERNEL && !takes_addresses(v, step)) return false;
-    return is_alone(v, step, placed, is_result);
+    return has_shapes(v, placed) && is_alone(v, step, placed, is_result);
 }
 
 /* Do all steps that read or write it, or what is within it, as views? */
@@ -137,27 +170,6 @@ static bool is_of_trip(const viewing *v, uint32_t placed, uint32_t s)
     const weft_placed *p = &v->plan->placed[placed];
     return p->home == WEFT_TEMPORARY && p->shares == 0 && p->carried == 0 && !p->is_output &&
            p->scan != 0 && p->scan == v->plan->steps[s].scan && v->maker[placed] == s + 1;
-}
-
-/* Dims go one by one, but for those of size 1. */
-static bool keeps_dims(const weft_shape *a, const weft_shape *b)
-{
-    int i = 0, k = 0;
-    for (;; i++, k++) {
-        while (i < a->n_dims && a->dims[i].size == 1)
-            i++;
-        while (k < b->n_dims && b->dims[k].size == 1)
-            k++;
-        if (i == a->n_dims || k == b->n_dims) return i == a->n_dims && k == b->n_dims;
-        if (a->dims[i].size != b->dims[k].size) return false;
-    }
-}
-
-/* Elements of what is apart cannot be counted through. */
-static bool may_take_shape(const viewing *v, uint32_t placed, uint32_t whole)
-{
-    return weft_is_contiguous(v->plan, whole) ||
-           keeps_dims(&v->plan->placed[placed].type.shape, &v->plan->placed[whole].type.shape);
 }
 
 /* Is the step what its node says, for one rank's parts, and nothing more? */
@@ -255,11 +267,11 @@ static bool make_operands(viewing *v, uint32_t s)
     bool is_done = step->kind == WEFT_STEP_KERNEL && is_plain(v, step) &&
                    (is_join ? step->in[0] != step->in[1]
                             : weft_view_kind_of(node) == WEFT_VIEW_SHAPE);
+    leave_out(v, s);
     for (int i = 0; is_done && i < step->n_in; i++)
         is_done = (is_join ? joins_blocks(v, step, i)
                            : may_take_shape(v, step->in[i], step->out[0])) &&
                   make_within(v, step->in[i], step->out[0], step->node, step->scan);
-    if (is_done) leave_out(v, s);
     if (!is_done) undo(v, before);
     return is_done;
 }
@@ -338,20 +350,23 @@ static void drop_gone(viewing *v)
     plan->n_steps = n;
 }
 
-weft_status weft_pass_views(weft_plan *plan, weft_error *error)
+bool weft_has_views(const weft_plan *plan)
 {
     const weft_loop_driver *driver;
+    return weft_loop_driver_of(weft_mesh_device(plan->mesh), &driver, NULL) == WEFT_OK &&
+           driver->move != NULL;
+}
+
+weft_status weft_pass_views(weft_plan *plan, weft_error *error)
+{
     viewing v = {.plan = plan};
-    if (plan->graph->n_scans == 0) return WEFT_OK;
-    if (weft_loop_driver_of(weft_mesh_device(plan->mesh), &driver, NULL) != WEFT_OK ||
-        driver->move == NULL)
-        return WEFT_OK;
+    if (plan->graph->n_scans == 0 || !weft_has_views(plan)) return WEFT_OK;
     WEFT_TRY(begin(&v, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         make_in_stack(&v, s);
     for (uint32_t s = plan->n_steps; s-- > 0;)
         make_in_join(&v, s);
-    for (uint32_t s = 0; s < plan->n_steps; s++)
+    for (uint32_t s = plan->n_steps; s-- > 0;) /* who reads a view is one by then, if it can be */
         see_result(&v, s);
     drop_gone(&v);
     return WEFT_OK;

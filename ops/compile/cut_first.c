@@ -44,7 +44,8 @@ static bool has_all_dims(const cutting *c, const weft_node *node)
 {
     const weft_tensor *tensors = c->rewrite.from->tensors;
     for (int i = 0; i < node->n_in; i++)
-        if (!weft_shape_same_order(&tensors[node->in[i]].type.shape, &tensors[node->out].type.shape))
+        if (!weft_shape_same_order(&tensors[node->in[i]].type.shape,
+                                   &tensors[node->out].type.shape))
             return false;
     return true;
 }

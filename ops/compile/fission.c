@@ -16,8 +16,9 @@
  * A product that stays finds the matrix that is the same in all trips in the order in which it reads it: put in order
  * once, before the scan, and not packed anew in each trip.
  *
- * Joining keeps more alive, so it is limited by what a trip sees and stacks anyway (weft_has_room). What recomputing is
- * to spare is never stacked for it. Nothing is taken from a body with a guard, whose trips may not be made.
+ * Joining keeps more alive, so it is limited by what a trip sees and stacks anyway (weft_has_room). A scan whose trips
+ * hang together by sums alone is one for the sake of memory, as that over the parts of a batch: it keeps nothing more. What
+ * recomputing is to spare is never stacked for it. Nothing is taken from a body with a guard, whose trips may not be made.
  */
 #include "fission.h"
 
@@ -35,13 +36,15 @@ int weft_fixed_operand(const weft_fission *f, const weft_node *node)
     return is_first ? 0 : 1;
 }
 
-bool weft_has_room(weft_fission *f, const weft_node *node, double more, double spared, int most)
+bool weft_has_room(weft_fission *f, const weft_node *node, double more, double spared, int most,
+                   double *kept)
 {
     const uint32_t scan = node->scan;
     if (more == 0) return true;
-    if (node->again != 0 || more > spared || f->more[scan] + more > most * f->seen[scan])
+    if (node->again != 0 || !f->is_recurrent[scan] || more > spared ||
+        kept[scan] + more > most * f->seen[scan])
         return false;
-    f->more[scan] += more;
+    kept[scan] += more;
     return true;
 }
 
@@ -61,10 +64,13 @@ static weft_status take_room(weft_fission *f, weft_error *error)
     f->is_turned = weft_arena_take(arena, n_nodes * sizeof *f->is_turned);
     f->turned = weft_arena_take(arena, n_nodes * sizeof *f->turned);
     f->seen = weft_arena_take(arena, n_scans * sizeof *f->seen);
-    f->more = weft_arena_take(arena, n_scans * sizeof *f->more);
+    f->before = weft_arena_take(arena, n_scans * sizeof *f->before);
+    f->behind = weft_arena_take(arena, n_scans * sizeof *f->behind);
+    f->is_recurrent = weft_arena_take(arena, n_scans * sizeof *f->is_recurrent);
     f->is_left = weft_arena_take(arena, n_scans * sizeof *f->is_left);
     if (f->n_readers && f->stack && f->next && f->lift && f->is_before && f->is_behind &&
-        f->is_turned && f->turned && f->seen && f->more && f->is_left)
+        f->is_turned && f->turned && f->seen && f->before && f->behind && f->is_recurrent &&
+        f->is_left)
         return WEFT_OK;
     return weft_fail_memory(error, n_values * sizeof *f->lift);
 }
@@ -77,8 +83,7 @@ static void count_node(weft_fission *f, uint32_t id)
         f->n_readers[node->in[i]] += !weft_names_carry(node, i);
     if (node->op == &weft_op_scan_guard) f->is_left[node->scan] = true;
     if (node->op == &weft_op_scan_next) f->next[node->in[0]] = id;
-    if (node->op == &weft_op_scan_each)
-        f->seen[node->scan] += weft_fission_bytes(f, node->out);
+    if (node->op == &weft_op_scan_each) f->seen[node->scan] += weft_fission_bytes(f, node->out);
     if (node->op != &weft_op_scan_stack) return;
     f->stack[node->in[0]] = id;
     f->seen[weft_scan_of(node)->scan] += weft_fission_bytes(f, node->in[0]);
@@ -91,6 +96,10 @@ static bool look(weft_fission *f)
     bool is_any = false;
     for (uint32_t id = 1; id < from->n_nodes; id++)
         if (f->rewrite.is_live[id]) count_node(f, id);
+    for (uint32_t id = 1; id < from->n_nodes; id++)
+        if (f->rewrite.is_live[id] && from->nodes[id].op == &weft_op_scan_carry &&
+            f->next[from->nodes[id].out] != 0 && weft_summand_of(f, from->nodes[id].out) == 0)
+            f->is_recurrent[from->nodes[id].scan] = true;
     for (uint32_t id = 1; id < from->n_nodes; id++) {
         const weft_node *node = &from->nodes[id];
         if (!f->rewrite.is_live[id]) continue;

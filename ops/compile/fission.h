@@ -23,14 +23,17 @@ typedef struct weft_fission {
     weft_rewrite rewrite;
     uint32_t *n_readers; /* [n_tensors] live nodes that read it as ops read */
     uint32_t *stack;     /* [n_tensors] a live node that stacks it; 0: none */
-    uint32_t *next;      /* [n_tensors] of what is carried: the node that says its next value; 0: none */
-    weft_lift *lift;     /* [n_tensors] of those in bodies */
-    bool *is_before;     /* [n_nodes] a product that is done before its scan */
-    bool *is_behind;     /* [n_nodes] a last, or a stack, that is made behind its scan */
-    bool *is_turned;     /* [n_nodes] a product that stays, whose fixed operand is put in order before its scan */
-    uint32_t *turned;    /* [n_nodes] that operand, in the new graph */
-    double *seen, *more; /* [n_scans] bytes of a trip that are kept for all; that would be kept */
-    bool *is_left;       /* [n_scans] nothing is taken from it */
+    uint32_t *next; /* [n_tensors] of what is carried: the node that says its next value; 0: none */
+    weft_lift *lift; /* [n_tensors] of those in bodies */
+    bool *is_before; /* [n_nodes] a product that is done before its scan */
+    bool *is_behind; /* [n_nodes] a last, or a stack, that is made behind its scan */
+    bool *
+        is_turned; /* [n_nodes] a product that stays, whose fixed operand is put in order before its scan */
+    uint32_t *turned;        /* [n_nodes] that operand, in the new graph */
+    double *seen;            /* [n_scans] bytes of a trip that are kept for all anyway */
+    double *before, *behind; /* [n_scans] that would be kept for what is done there */
+    bool *is_recurrent;      /* [n_scans] a trip depends on the one before, by more than sums */
+    bool *is_left;           /* [n_scans] nothing is taken from it */
 } weft_fission;
 
 static inline const weft_node *weft_maker_of(const weft_fission *f, uint32_t value)
@@ -44,9 +47,10 @@ static inline bool weft_is_in(const weft_fission *f, uint32_t value, uint32_t sc
 double weft_fission_bytes(const weft_fission *f, uint32_t value);
 /* The product's operand that is the same in all trips; -1: it is no product, or none is, or both are. */
 int weft_fixed_operand(const weft_fission *f, const weft_node *node);
-/* Without more memory always. Else where a trip's part is no larger than what is spared in each, and all of the scan's not
- * beyond `most` times what it keeps anyway. */
-bool weft_has_room(weft_fission *f, const weft_node *node, double more, double spared, int most);
+/* Without more memory always. Else where trips depend on each other, a trip's part is no larger than what is spared in each, and
+ * all of them, `kept` by now, are not beyond `most` times what the scan keeps anyway. */
+bool weft_has_room(weft_fission *f, const weft_node *node, double more, double spared, int most,
+                   double *kept);
 
 /* ---- fission_before.c ------------------------------------------------------------------------ */
 
@@ -74,6 +78,8 @@ weft_value weft_multiply_turned(weft_fission *f, const weft_node *node);
 
 /* ---- fission_behind.c ------------------------------------------------------------------------ */
 
+/* The summand of a carried sum that nobody else reads; 0: it is none. */
+uint32_t weft_summand_of(const weft_fission *f, uint32_t carry);
 void weft_look_at_last(weft_fission *f, uint32_t id);
 void weft_look_at_stack(weft_fission *f, uint32_t id);
 weft_value weft_make_last(weft_fission *f, const weft_node *last);

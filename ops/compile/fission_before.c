@@ -62,7 +62,7 @@ static bool runs_along(const weft_site *site, const bool *has)
 
 /* The site with the dim more, in those operands that have it; false: the op does not do each element by itself. */
 bool weft_widen(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,
-                  weft_site *site)
+                weft_site *site)
 {
     void *attributes;
     weft_error error = {0};
@@ -158,8 +158,8 @@ void weft_look_before(weft_fission *f, const weft_node *node)
     const weft_lift *its = &f->lift[node->out];
     const int fixed = its->can ? weft_fixed_operand(f, node) : -1;
     if (fixed < 0) return;
-    f->is_before[node - f->rewrite.from->nodes] = weft_has_room(
-        f, node, its->bytes, weft_fission_bytes(f, node->in[fixed]), MOST);
+    f->is_before[node - f->rewrite.from->nodes] =
+        weft_has_room(f, node, its->bytes, weft_fission_bytes(f, node->in[fixed]), MOST, f->before);
 }
 
 /* ---- in the new graph ---------------------------------------------------------------------------- */
@@ -188,8 +188,7 @@ static weft_value lift_op(weft_fission *f, const weft_node *node, weft_trips all
         in[i] = weft_lift_value(f, node->in[i], node->scan, all);
     }
     const uint32_t first = to->n_nodes;
-    if (all.dim.name != NULL && !weft_widen(f, node, all.dim, has, &site))
-        return weft_no_value(to);
+    if (all.dim.name != NULL && !weft_widen(f, node, all.dim, has, &site)) return weft_no_value(to);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, site.attributes, node->attribute_bytes);
     weft_set_origin(&f->rewrite, node, first);
@@ -265,8 +264,7 @@ weft_value weft_multiply_turned(weft_fission *f, const weft_node *node)
     weft_value in[2];
     in[fixed] = (weft_value){to, f->turned[node - f->rewrite.from->nodes]};
     in[1 - fixed] = (weft_value){to, f->rewrite.value[node->in[1 - fixed]]};
-    const weft_value made =
-        weft_emit(to, node->op, in, 2, node->attributes, node->attribute_bytes);
+    const weft_value made = weft_emit(to, node->op, in, 2, node->attributes, node->attribute_bytes);
     weft_set_origin(&f->rewrite, node, first);
     return made;
 }
@@ -288,9 +286,8 @@ weft_value weft_see_before(weft_fission *f, const weft_node *node)
 {
     const weft_lift *its = &f->lift[node->out];
     const uint32_t first = f->rewrite.to->n_nodes;
-    const weft_value seen =
-        weft_scan_each_of((weft_value){f->rewrite.to, its->lifted}, node->scan, its->trips.dim,
-                          its->trips.is_reversed);
+    const weft_value seen = weft_scan_each_of((weft_value){f->rewrite.to, its->lifted}, node->scan,
+                                              its->trips.dim, its->trips.is_reversed);
     weft_set_origin(&f->rewrite, node, first);
     return seen;
 }

@@ -44,9 +44,8 @@ static weft_value collect(weft_fission *f, uint32_t value, uint32_t scan, weft_t
     if (weft_is_fixed(f, value, scan)) return weft_lift_value(f, value, scan, all);
     if (node->op == &weft_op_scan_each)
         return weft_whole_of(to, f->rewrite.value[node->in[0]], weft_trips_of_node(node), all);
-    const weft_trips own = f->stack[value] != 0
-                               ? weft_trips_of_node(&f->rewrite.from->nodes[f->stack[value]])
-                               : all;
+    const weft_trips own =
+        f->stack[value] != 0 ? weft_trips_of_node(&f->rewrite.from->nodes[f->stack[value]]) : all;
     const weft_value made = {to, f->rewrite.value[value]};
     const weft_value stack = weft_scan_stack_of(made, scan, own.dim, own.is_reversed);
     return stack.id == 0 ? stack : weft_whole_of(to, stack.id, own, all);
@@ -114,8 +113,7 @@ static const weft_node *next_of(const weft_fission *f, uint32_t carry)
     return &f->rewrite.from->nodes[f->next[carry]];
 }
 
-/* The summand of a carried sum that nobody else reads; 0: it is none. */
-static uint32_t summand_of(const weft_fission *f, uint32_t carry)
+uint32_t weft_summand_of(const weft_fission *f, uint32_t carry)
 {
     const uint32_t sum = next_of(f, carry)->in[1];
     const weft_node *node = weft_maker_of(f, sum);
@@ -130,19 +128,20 @@ void weft_look_at_last(weft_fission *f, uint32_t id)
 {
     const uint32_t carry = f->rewrite.from->nodes[id].in[0];
     const uint32_t scan = weft_maker_of(f, carry)->scan;
-    const uint32_t summand = f->next[carry] != 0 && !f->is_left[scan] ? summand_of(f, carry) : 0;
+    const uint32_t summand =
+        f->next[carry] != 0 && !f->is_left[scan] ? weft_summand_of(f, carry) : 0;
     weft_trips all = {{NULL, 0}, false};
     double more = 0;
     f->is_behind[id] = summand != 0 && can_sum_up(f, summand, scan, &all, &more) &&
                        weft_has_room(f, weft_maker_of(f, summand), more,
-                                     weft_fission_bytes(f, carry), MOST);
+                                     weft_fission_bytes(f, carry), MOST, f->behind);
 }
 
 weft_value weft_make_last(weft_fission *f, const weft_node *last)
 {
     weft_graph *to = f->rewrite.to;
     const uint32_t carry = last->in[0], scan = weft_maker_of(f, carry)->scan;
-    const uint32_t begin = weft_maker_of(f, carry)->in[0], summand = summand_of(f, carry);
+    const uint32_t begin = weft_maker_of(f, carry)->in[0], summand = weft_summand_of(f, carry);
     const weft_node *initial = weft_maker_of(f, begin);
     weft_trips all = {{NULL, 0}, false};
     double more = 0;
@@ -178,7 +177,7 @@ void weft_look_at_stack(weft_fission *f, uint32_t id)
         return;
     more -= weft_fission_bytes(f, node->out); /* which is stacked no more */
     f->is_behind[id] = weft_has_room(f, node, more > 0 ? more : 0,
-                                     weft_fission_bytes(f, node->in[fixed]), MOST);
+                                     weft_fission_bytes(f, node->in[fixed]), MOST, f->behind);
 }
 
 weft_value weft_make_stack(weft_fission *f, const weft_node *stack)

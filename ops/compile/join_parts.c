@@ -43,7 +43,8 @@ static bool is_part(const weft_node *node)
 static bool add_part(parts *p, const weft_node *node)
 {
     int at = p->n;
-    if (!is_part(node) || p->n == MOST_PARTS || (p->n > 0 && (place_of(node)->to != place_of(p->part[0])->to)))
+    if (!is_part(node) || p->n == MOST_PARTS ||
+        (p->n > 0 && (place_of(node)->to != place_of(p->part[0])->to)))
         return false;
     for (; at > 0 && begin_of(p->part[at - 1]) > begin_of(node); at--)
         p->part[at] = p->part[at - 1];

@@ -228,8 +228,7 @@ static void see_result(viewing *v, uint32_t s)
         weft_view_kind_of(node) == WEFT_VIEW_NONE || !is_plain(v, step) ||
         !is_of_trip(v, step->out[0], s))
         return;
-    if (weft_view_kind_of(node) == WEFT_VIEW_SHAPE &&
-        !may_take_shape(v, step->out[0], step->in[0]))
+    if (weft_view_kind_of(node) == WEFT_VIEW_SHAPE && !may_take_shape(v, step->out[0], step->in[0]))
         return;
     leave_out(v, s);
     see_through(v, step->out[0], step->in[0], step->node);
@@ -241,8 +240,8 @@ static void see_result(viewing *v, uint32_t s)
 /* A block of the operand is a block of the result: the joined dim is whole, the others are split alike. */
 static bool joins_blocks(const viewing *v, const weft_step *step, int i)
 {
-    const weft_placed *part = &v->plan->placed[step->in[i]], *whole =
-                                                                 &v->plan->placed[step->out[0]];
+    const weft_placed *part = &v->plan->placed[step->in[i]],
+                      *whole = &v->plan->placed[step->out[0]];
     const weft_slice_attributes *slice = v->plan->graph->nodes[step->node].attributes;
     const int dim = weft_shape_find(&whole->type.shape, slice->dim);
     for (int d = 0; d < whole->type.shape.n_dims; d++) {
@@ -264,14 +263,14 @@ static bool make_operands(viewing *v, uint32_t s)
     const weft_node *node = &v->plan->graph->nodes[step->node];
     const size_t before = v->n_changes;
     const bool is_join = node->op == &weft_op_concat;
-    bool is_done = step->kind == WEFT_STEP_KERNEL && is_plain(v, step) &&
-                   (is_join ? step->in[0] != step->in[1]
-                            : weft_view_kind_of(node) == WEFT_VIEW_SHAPE);
+    bool is_done =
+        step->kind == WEFT_STEP_KERNEL && is_plain(v, step) &&
+        (is_join ? step->in[0] != step->in[1] : weft_view_kind_of(node) == WEFT_VIEW_SHAPE);
     leave_out(v, s);
     for (int i = 0; is_done && i < step->n_in; i++)
-        is_done = (is_join ? joins_blocks(v, step, i)
-                           : may_take_shape(v, step->in[i], step->out[0])) &&
-                  make_within(v, step->in[i], step->out[0], step->node, step->scan);
+        is_done =
+            (is_join ? joins_blocks(v, step, i) : may_take_shape(v, step->in[i], step->out[0])) &&
+            make_within(v, step->in[i], step->out[0], step->node, step->scan);
     if (!is_done) undo(v, before);
     return is_done;
 }
@@ -305,8 +304,7 @@ static void make_in_stack(viewing *v, uint32_t s)
     const uint32_t scan = step->scan;
     if (v->is_gone[s] || step->kind != WEFT_STEP_COPY || node->op != &weft_op_scan_stack ||
         weft_scan_of(node)->scan != scan || !is_plain(v, step) ||
-        v->regions.guard[scan] != v->regions.begin[scan] ||
-        !has_own_memory(v->plan, step->out[0]))
+        v->regions.guard[scan] != v->regions.begin[scan] || !has_own_memory(v->plan, step->out[0]))
         return;
     leave_out(v, s);
     if (!make_within(v, step->in[0], step->out[0], step->node, scan)) undo(v, v->n_changes - 1);

@@ -102,8 +102,7 @@ static int64_t begin_of_part(const weft_plan *plan, const weft_node *node, uint3
                              const weft_view *view, const weft_view *whole)
 {
     const weft_slice_attributes *attributes = node->attributes;
-    const bool is_second =
-        node->op == &weft_op_concat && plan->placed[placed].value != node->in[0];
+    const bool is_second = node->op == &weft_op_concat && plan->placed[placed].value != node->in[0];
     const int64_t first = node->op == &weft_op_slice || is_second ? attributes->begin : 0;
     return first + view->box.begin[dim] - whole->box.begin[dim];
 }

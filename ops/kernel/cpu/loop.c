@@ -332,8 +332,5 @@ static void move_here(void *bound, int number, void *data)
     weft_bound_loop_move(bound, number, data);
 }
 
-const weft_loop_driver weft_loops_own = {.device = WEFT_CPU,
-                                         .bind = bind_here,
-                                         .run = run_here,
-                                         .again = bind_again,
-                                         .move = move_here};
+const weft_loop_driver weft_loops_own = {
+    .device = WEFT_CPU, .bind = bind_here, .run = run_here, .again = bind_again, .move = move_here};

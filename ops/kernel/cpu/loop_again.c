@@ -21,7 +21,8 @@ static bool shares_alike(const weft_space *like, const weft_space *s, int o)
     }
     for (int p = 0; p < o; p++)
         if (!(s->is_apart != NULL && s->is_apart[o] && s->is_apart[p]) &&
-            weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p])) return false;
+            weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p]))
+            return false;
     return true;
 }
 

@@ -112,7 +112,8 @@ weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop
         s->index = weft_arena_take(arena, n_ops * sizeof *s->index);
         s->out = weft_arena_take(arena, n_out * sizeof *s->out);
         s->out_stride = weft_arena_take(arena, n_out * sizeof *s->out_stride);
-        if (!s->in || !s->index || !s->out || !s->out_stride) return weft_fail_memory(error, n_in * sizeof *s->in);
+        if (!s->in || !s->index || !s->out || !s->out_stride)
+            return weft_fail_memory(error, n_in * sizeof *s->in);
     }
     return WEFT_OK;
 }

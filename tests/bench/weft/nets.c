@@ -19,10 +19,9 @@ static void train(bench *b, weft_value logits, weft_value label, weft_dim classe
 static weft_value dense(weft_value x, const char *name, weft_shape in, weft_dim out,
                         const char *activation)
 {
-    return weft_dense(x, &(weft_dense_options){.name = name,
-                                               .in = in,
-                                               .out = WEFT_DIMS(out),
-                                               .activation = activation});
+    return weft_dense(x,
+                      &(weft_dense_options){
+                          .name = name, .in = in, .out = WEFT_DIMS(out), .activation = activation});
 }
 
 static void build_mlp(bench *b)
@@ -61,7 +60,8 @@ static void build_cnn(bench *b)
 {
     const int64_t *n = b->row->sizes;
     const weft_dim batch = {"batch", n[0]}, row = {"row", 28}, column = {"column", 28};
-    const weft_dim color = {"color", 1}, channel = {"channel", n[1]}, feature = {"feature", 2 * n[1]};
+    const weft_dim color = {"color", 1}, channel = {"channel", n[1]},
+                   feature = {"feature", 2 * n[1]};
     const weft_dim hidden = {"hidden", n[2]}, digit = {"digit", 10};
     weft_value x = bench_input(b, WEFT_DIMS(batch, row, column, color));
     weft_value label = bench_indices(b, WEFT_DIMS(batch), 10);

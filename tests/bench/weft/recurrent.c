@@ -41,12 +41,11 @@ static void build(bench *b, net *n, layer builder, bool has_new_bias)
     add_weight(b, n, "layer/input", WEFT_DIMS(n->gate, n->feature, n->hidden));
     add_weight(b, n, "layer/bias", WEFT_DIMS(n->gate, n->hidden));
     if (has_new_bias) add_weight(b, n, "layer/new_bias", WEFT_DIMS(n->hidden));
-    weft_value y = builder(x,
-                           &(weft_recurrent_options){.name = "layer",
-                                                     .over = n->time,
-                                                     .feature = n->feature,
-                                                     .hidden = n->hidden},
-                           NULL);
+    weft_value y =
+        builder(x,
+                &(weft_recurrent_options){
+                    .name = "layer", .over = n->time, .feature = n->feature, .hidden = n->hidden},
+                NULL);
     weft_value wanted[5] = {n->weights[0], n->weights[1], n->weights[2], x, n->weights[3]};
     const int n_wanted = has_new_bias ? 5 : 4;
     weft_gradients(weft_sum(WEFT_SCALAR, weft_scale(weft_square(y), 0.5)),

@@ -13,6 +13,9 @@ static const struct {
     {"unroll", weft_pass_unroll},
     {"expand", weft_pass_expand},
     {"simplify", weft_pass_simplify},
+    {"cut_first", weft_pass_cut_first},
+    {"join_parts", weft_pass_join_parts},
+    {"fission", weft_pass_fission},
     {"place", weft_pass_place},
     {"lower", weft_pass_lower},
     {"accumulate", weft_pass_accumulate},
@@ -24,6 +27,7 @@ static const struct {
     {"bucket", weft_pass_bucket},
     {"hoist", weft_pass_hoist},
     {"prefetch", weft_pass_prefetch},
+    {"views", weft_pass_views},
     {"schedule", weft_pass_schedule},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };

@@ -74,16 +74,6 @@ static void expand_node(weft_rewrite *rewrite, const weft_node *node)
     }
 }
 
-static void copy_node(weft_rewrite *rewrite, const weft_node *node)
-{
-    uint32_t in[UINT8_MAX];
-    for (int i = 0; i < node->n_in; i++)
-        in[i] = rewrite->value[node->in[i]];
-    uint32_t first = weft_node_copy(rewrite->to, rewrite->from, node, in);
-    for (int i = 0; i < node->n_out; i++)
-        rewrite->value[node->out + (uint32_t)i] = first ? first + (uint32_t)i : 0;
-}
-
 /* What was there before keeps its own name and place. */
 static void tag(weft_rewrite *rewrite, const weft_node *node, uint32_t first)
 {
@@ -141,7 +131,7 @@ static weft_status expand_all(weft_plan *plan, which expands, weft_error *error)
         if (expands(plan, node))
             expand_node(&rewrite, node);
         else
-            copy_node(&rewrite, node);
+            weft_rewrite_copy(&rewrite, node);
         if (rewrite.to->error.status == WEFT_OK) tag(&rewrite, node, first);
     }
     rewrite.to->scan = 0;

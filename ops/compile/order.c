@@ -9,6 +9,7 @@
 #include "regions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct use {
     uint32_t step, operand, next; /* of the same memory; 0: none */
@@ -152,6 +153,41 @@ static uint32_t step_behind(const weft_plan *plan, const uses *u, const weft_ste
     return s > begin ? s : begin;
 }
 
+/* ---- stacks of what is carried ------------------------------------------------------------------- */
+
+/* A copy of what a trip begins with into a stack. */
+static bool stacks_carried(const weft_plan *plan, const weft_step *step)
+{
+    const weft_node *node = &plan->graph->nodes[step->node];
+    return step->kind == WEFT_STEP_COPY && step->scan != 0 && node->op == &weft_op_scan_stack &&
+           weft_scan_of(node)->scan == step->scan &&
+           plan->placed[step->in[0]].carried == step->scan;
+}
+
+/* They stand first in their trips: then the next value may be made where the old one was. */
+static weft_status lead_with_stacks(weft_plan *plan, weft_error *error)
+{
+    weft_regions regions;
+    weft_step *led = malloc((plan->n_steps + 1) * sizeof *led);
+    uint32_t n = 0;
+    if (!led) return weft_fail_memory(error, plan->n_steps * sizeof *led);
+    const weft_status status = weft_find_regions(plan, plan->arena, &regions, error);
+    for (uint32_t s = 0; s < plan->n_steps && status == WEFT_OK; s++) {
+        const weft_step *step = &plan->steps[s];
+        if (stacks_carried(plan, step)) continue;
+        led[n++] = *step;
+        if (!weft_is_fence(step) || regions.guard[step->scan] != s) continue;
+        for (uint32_t t = s + 1; t < regions.end[step->scan]; t++)
+            if (plan->steps[t].scan == step->scan && stacks_carried(plan, &plan->steps[t]))
+                led[n++] = plan->steps[t];
+    }
+    if (status == WEFT_OK) memcpy(plan->steps, led, n * sizeof *led);
+    free(led);
+    return status;
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------ */
+
 typedef struct slot {
     uint32_t place; /* 2 (s + 1) for step s as built; a store right behind it has one more */
     uint32_t step;
@@ -167,6 +203,7 @@ static int by_place(const void *a, const void *b)
 weft_status weft_pass_order(weft_plan *plan, weft_error *error)
 {
     uses u;
+    if (plan->graph->n_scans > 0) WEFT_TRY(lead_with_stacks(plan, error));
     WEFT_TRY(count_uses(plan, &u, error));
     slot *slots = weft_arena_take(plan->arena, (plan->n_steps + 1) * sizeof *slots);
     weft_step *ordered = malloc((plan->n_steps + 1) * sizeof *ordered);

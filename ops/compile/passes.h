@@ -38,6 +38,9 @@ typedef weft_status (*weft_pass)(weft_plan *plan, weft_error *error);
 weft_status weft_pass_unroll(weft_plan *plan, weft_error *error);
 weft_status weft_pass_expand(weft_plan *plan, weft_error *error);
 weft_status weft_pass_simplify(weft_plan *plan, weft_error *error);
+weft_status weft_pass_cut_first(weft_plan *plan, weft_error *error);
+weft_status weft_pass_join_parts(weft_plan *plan, weft_error *error);
+weft_status weft_pass_fission(weft_plan *plan, weft_error *error);
 weft_status weft_pass_place(weft_plan *plan, weft_error *error);
 weft_status weft_pass_lower(weft_plan *plan, weft_error *error);
 weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
@@ -51,6 +54,9 @@ weft_status weft_pass_order(weft_plan *plan, weft_error *error);
 weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
 weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);
+/* Whether the device's loops read and write what moves, and what is apart. */
+bool weft_has_views(const weft_plan *plan);
+weft_status weft_pass_views(weft_plan *plan, weft_error *error);
 weft_status weft_pass_schedule(weft_plan *plan, weft_error *error);
 
 /* ---- policy_query.c -------------------------------------------------------------------------- */

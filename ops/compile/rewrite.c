@@ -83,6 +83,16 @@ void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to)
     if (old->place_as) new->place_as = rewrite->value[old->place_as];
 }
 
+void weft_rewrite_copy(weft_rewrite *rewrite, const weft_node *node)
+{
+    uint32_t in[UINT8_MAX];
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = rewrite->value[node->in[i]];
+    uint32_t first = weft_node_copy(rewrite->to, rewrite->from, node, in);
+    for (int i = 0; i < node->n_out; i++)
+        rewrite->value[node->out + (uint32_t)i] = first ? first + (uint32_t)i : 0;
+}
+
 /* Outputs keep their marks, user's values keep their meaning. */
 static weft_status carry_over(weft_rewrite *rewrite, weft_error *error)
 {

@@ -17,6 +17,8 @@ typedef struct weft_rewrite {
 } weft_rewrite;
 
 weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_error *error);
+/* The node as it is, of translated operands; its results are the translations of the old ones. */
+void weft_rewrite_copy(weft_rewrite *rewrite, const weft_node *node);
 /* Copy the name and placement tags of an old value onto its translation. */
 void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to);
 /* Put the new graph in the old one's place and translate the plan's value table. Also frees, on

@@ -79,6 +79,9 @@ typedef struct weft_loop_segment {
      * state's width innermost. May be the memory of an operand that lies in the same way, of the same bytes; of no
      * other operand, and of no other result. */
     void **out;
+    /* [n_out] Of a result of elements that is part of something larger: numbers per dim of the space, as of an operand. It meets
+     * no operand and no other result. All 0: it is contiguous. Where any is not, there is no row */
+    int64_t (*out_stride)[WEFT_MAX_DIMS];
 } weft_loop_segment;
 
 struct weft_loop { /* weft_loop: weft/extend/kernel.h */
@@ -129,6 +132,9 @@ weft_status weft_loop_bind(const weft_prepared_loop *prepared, weft_loop_part pa
                            weft_stream *stream, weft_arena *arena, weft_bound_loop **bound,
                            weft_error *error);
 void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run, int64_t trip);
+/* weft_bound_loop_move - an operand, or a result, is elsewhere from now on, where it shares memory with the same ones as before.
+ * `number`: of an operand, segment by segment; -1 - that of a result. Between runs, by who runs it. Local. */
+void weft_bound_loop_move(weft_bound_loop *bound, int number, void *data);
 
 /* An element table's; of one that is older than relays: NULL. */
 static inline const weft_relay *weft_relay_of(const weft_element *element)

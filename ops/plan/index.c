@@ -15,14 +15,23 @@ static void index_values(weft_plan *plan)
     }
 }
 
+/* A view is used where its owner is. */
+static void use(const weft_plan *plan, const weft_regions *regions, weft_life *lives,
+                uint32_t placed, uint32_t scan, uint32_t s)
+{
+    weft_live(regions, &lives[placed], scan, s);
+    for (; plan->placed[placed].through != 0; placed = plan->placed[placed].shares)
+        weft_live(regions, &lives[plan->placed[placed].shares], scan, s);
+}
+
 static void find_lifetimes(weft_plan *plan, const weft_regions *regions, weft_life *lives)
 {
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         for (int o = 0; o < step->n_out; o++)
-            weft_live(regions, &lives[step->out[o]], step->scan, s);
+            use(plan, regions, lives, step->out[o], step->scan, s);
         for (int i = 0; i < step->n_in; i++)
-            weft_live(regions, &lives[step->in[i]], step->scan, s);
+            use(plan, regions, lives, step->in[i], step->scan, s);
     }
     for (uint32_t id = 1; id < plan->n_placed; id++) {
         weft_placed *placed = &plan->placed[id];

@@ -54,6 +54,7 @@ static uint32_t *keep(const kinds *k, weft_arena *arena)
 static uint64_t hash_placed(const weft_placed *p)
 {
     uint64_t hash = weft_mix_type(p->spec.partial, &p->type);
+    if (p->through != 0) hash = weft_mix(hash, p->through);
     for (int d = 0; d < p->type.shape.n_dims; d++)
         for (int i = 0; i < p->spec.n_split[d]; i++)
             hash = weft_mix(hash, (uint64_t)d << 8 | (uint64_t)p->spec.split[d][i]);
@@ -63,7 +64,7 @@ static uint64_t hash_placed(const weft_placed *p)
 static bool same_placed(const weft_plan *plan, uint32_t a, uint32_t b)
 {
     const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
-    return weft_same_type(&p->type, &q->type) &&
+    return p->through == q->through && weft_same_type(&p->type, &q->type) &&
            weft_spec_equal(&p->spec, &q->spec, p->type.shape.n_dims);
 }
 

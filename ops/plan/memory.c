@@ -8,6 +8,7 @@
 #include "likes.h"
 #include "regions.h"
 #include "trials.h"
+#include "views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static uint32_t dying_operand(const packing *p, const segment *g, uint32_t resul
     const weft_step *step = &plan->steps[g->step];
     for (int i = g->begin; i < g->end; i++) {
         const uint32_t owner = weft_placed_owner(plan, step->in[i]);
-        if (plan->placed[owner].home != WEFT_TEMPORARY ||
+        if (plan->placed[owner].home != WEFT_TEMPORARY || weft_is_view(plan, step->in[i]) ||
             !weft_lie_alike(plan, step->in[i], result))
             continue;
         const uint32_t buffer = p->of_placed[owner];

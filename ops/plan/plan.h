@@ -25,6 +25,8 @@ typedef struct weft_placed {
     int64_t bytes; /* of it                              */
     weft_home home;
     uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
+    /* the node by which it is a part of that, or lies there in another shape (views.h); 0: it lies as that does */
+    uint32_t through;
     uint32_t next;                 /* another version of the same value; 0: none               */
     int32_t first_step, last_step; /* as in weft_planned_tensor: weft_plan_index     */
     uint32_t scan;                 /* in whose body it is there to be read; 0: everywhere         */

@@ -10,6 +10,8 @@ enum { LINE = 64 };
 static int64_t top_of(const weft_rank *rank, uint32_t placed)
 {
     if (rank->layout.offset[placed] < 0) return 0;
+    if (weft_is_view(rank->program->plan, placed))
+        placed = weft_placed_owner(rank->program->plan, placed);
     return rank->layout.offset[placed] + weft_rank_bytes(rank, placed);
 }
 
@@ -71,6 +73,39 @@ static weft_status bind_copy(weft_rank *rank, weft_bound_step *bound, weft_error
     bound->copy.to = (char *)rank->memory[step->out[0]] + begin;
     bound->copy.bytes = (end < bytes ? end : bytes) - begin;
     bind_trip(rank, bound, bytes);
+    return WEFT_OK;
+}
+
+/* ---- what moves ---------------------------------------------------------------------------------- */
+
+static void bind_view(const weft_rank *rank, uint32_t placed, int number, weft_bound_view *view)
+{
+    weft_lie lie;
+    weft_placed_lie(rank->program->plan, placed, rank->rank, &lie);
+    *view = (weft_bound_view){.number = number, .first = rank->memory[placed]};
+    view->n_moves = lie.n_moves;
+    for (int m = 0; m < lie.n_moves; m++) {
+        view->move[m].trip = &rank->trips[lie.move[m].scan];
+        view->move[m].bytes = lie.move[m].bytes;
+    }
+}
+
+/* Operands and results of the step that are elsewhere in each trip; what is empty is nowhere. */
+static weft_status bind_views(weft_rank *rank, weft_bound_step *bound, weft_error *error)
+{
+    const weft_step *step = bound->step;
+    const weft_plan *plan = rank->program->plan;
+    const size_t n = (size_t)step->n_in + (size_t)step->n_out;
+    weft_bound_view *views = NULL;
+    for (int i = 0; step->scan != 0 && i < step->n_in + step->n_out; i++) {
+        const bool is_in = i < step->n_in;
+        const uint32_t placed = is_in ? step->in[i] : step->out[i - step->n_in];
+        if (weft_count_moves(plan, placed) == 0 || rank->memory[placed] == NULL) continue;
+        if (views == NULL) views = weft_arena_take(rank->program->arena, n * sizeof *views);
+        if (views == NULL) return weft_fail_memory(error, n * sizeof *views);
+        bind_view(rank, placed, is_in ? i : step->n_in - 1 - i, &views[bound->n_views++]);
+    }
+    bound->views = views;
     return WEFT_OK;
 }
 
@@ -309,7 +344,7 @@ static weft_status bind_step(weft_rank *rank, known_spots *known, uint32_t s, we
     if (status != WEFT_OK) return status;
     bind_scratch(rank, s, bound);
     bind_spot(rank, known, bound);
-    return WEFT_OK;
+    return bind_views(rank, bound, error);
 }
 
 weft_status weft_bind_step(weft_rank *rank, uint32_t s, weft_error *error)

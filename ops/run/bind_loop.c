@@ -18,14 +18,16 @@ static void view_of(const weft_rank *rank, uint32_t placed, weft_view *view)
     view->data = rank->memory[placed];
 }
 
-static void bind_operand(const weft_view *view, const weft_shape *space, weft_loop_operand *operand)
+static void bind_strides(const weft_rank *rank, uint32_t placed, const weft_shape *space,
+                         int64_t *stride)
 {
-    operand->data = view->data;
-    int64_t stride = 1;
-    for (int d = view->shape.n_dims - 1; d >= 0; d--) {
-        int at = weft_shape_find(space, view->shape.dims[d].name);
-        if (at >= 0) operand->stride[at] = stride;
-        stride *= weft_view_size(view, d);
+    const weft_plan *plan = rank->program->plan;
+    const weft_shape *shape = &plan->placed[placed].type.shape;
+    weft_lie lie;
+    weft_placed_lie(plan, placed, rank->rank, &lie);
+    for (int d = 0; d < shape->n_dims; d++) {
+        const int at = weft_shape_find(space, shape->dims[d].name);
+        if (at >= 0) stride[at] = lie.stride[d];
     }
 }
 
@@ -78,19 +80,21 @@ static void bind_segment(const weft_rank *rank, const weft_step *step, int g, co
 {
     const weft_plan *plan = rank->program->plan;
     const int n_in = per_segment(step, step->n_in), n_out = per_segment(step, step->n_out);
-    weft_view space, view;
+    weft_view space;
     view_of(rank, step->space[g], &space);
     segment->n_dims = space.shape.n_dims;
     segment->n_row_dims = step->n_row_dims;
     for (int d = 0; d < space.shape.n_dims; d++)
         segment->size[d] = weft_view_size(&space, d);
     for (int i = 0; i < n_in; i++) {
-        view_of(rank, step->in[g * n_in + i], &view);
-        bind_operand(&view, &space.shape, &segment->in[i]);
+        segment->in[i].data = rank->memory[step->in[g * n_in + i]];
+        bind_strides(rank, step->in[g * n_in + i], &space.shape, segment->in[i].stride);
     }
     for (int o = 0; o < n_out; o++) {
-        view_of(rank, step->out[g * n_out + o], &view);
-        segment->out[o] = view.data;
+        const uint32_t placed = step->out[g * n_out + o];
+        segment->out[o] = rank->memory[placed];
+        if (!weft_is_contiguous(plan, placed))
+            bind_strides(rank, placed, &space.shape, segment->out_stride[o]);
     }
     for (int k = 0; k < step->n_links; k++)
         if (op_of[k] >= 0) bind_index(plan, &step->links[k], &space, &segment->index[op_of[k]]);
@@ -142,6 +146,7 @@ weft_status weft_bind_loop(weft_rank *rank, weft_bound_step *bound, weft_error *
     const weft_loop_driver *driver;
     WEFT_TRY(weft_loop_driver_of(weft_mesh_device(rank->program->mesh), &driver, error));
     bound->loop.run = driver->run;
+    bound->loop.move = driver->move;
     bound->loop.draws = weft_loop_draws(plan, bound->step);
     if (like->loop && driver->again) WEFT_TRY(bind_again(rank, bound, like->loop, driver, error));
     if (!bound->loop.prepared) WEFT_TRY(bind_anew(rank, bound, driver, error));

@@ -259,6 +259,16 @@ weft_status weft_take_memory(weft_rank *rank, weft_error *error)
     return take_staging(rank, error);
 }
 
+/* Where it is in the first trip of all scans with which it moves. */
+static void find_view(weft_rank *rank, uint32_t placed)
+{
+    const weft_plan *plan = rank->program->plan;
+    char *whole = rank->memory[weft_placed_owner(plan, placed)];
+    weft_lie lie;
+    weft_placed_lie(plan, placed, rank->rank, &lie);
+    rank->memory[placed] = whole != NULL ? whole + lie.begin : NULL;
+}
+
 void weft_find_memory(weft_rank *rank)
 {
     const weft_program *program = rank->program;
@@ -275,6 +285,8 @@ void weft_find_memory(weft_rank *rank)
         else if (rank->layout.offset[id] >= 0)
             rank->memory[id] = rank->arena + rank->layout.offset[id];
     }
+    for (uint32_t id = 1; id < plan->n_placed; id++)
+        if (weft_is_view(plan, id)) find_view(rank, id);
 }
 
 void weft_give_memory(weft_rank *rank)

@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "recorder.h"
 #include "stamp.h"
+#include "views.h"
 
 typedef struct weft_rank weft_rank;
 
@@ -53,6 +54,7 @@ typedef struct weft_bound_kernel {
 typedef struct weft_bound_loop {
     void *prepared;
     void (*run)(void *prepared, uint64_t run, int64_t trip);
+    void (*move)(void *prepared, int number, void *data);
     const weft_node *draws; /* in a scan's body: whose random numbers differ by trip; else NULL */
 } weft_bound_loop;
 
@@ -71,6 +73,17 @@ typedef struct weft_bound_copy {
     const int64_t *trip; /* of the scan in each trip of which an element is copied; else 0 */
     int64_t from_moves, to_moves; /* by so many bytes a trip */
 } weft_bound_copy;
+
+/* An operand or a result that is elsewhere in each trip: from where it is in the first, by so many bytes a trip. */
+typedef struct weft_bound_view {
+    int number; /* of the operand; -1 - that of a result */
+    char *first;
+    int n_moves;
+    struct {
+        const int64_t *trip;
+        int64_t bytes;
+    } move[WEFT_MOST_MOVES];
+} weft_bound_view;
 
 /* The begin and the end of a region, and a guard. */
 typedef struct weft_bound_fence {
@@ -95,6 +108,8 @@ struct weft_bound_step {
     weft_bound_fence fence;
     void *scratch;
     int64_t scratch_bytes;
+    const weft_bound_view *views; /* [n_views] those of its operands and results that move */
+    int n_views;
     const weft_step *step;
     weft_loop_part part;             /* loop, copy: which of its work is this rank's */
     const weft_shared_write *shared; /* NULL: it concerns this rank alone */

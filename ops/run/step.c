@@ -13,6 +13,25 @@ static weft_status fail_there(const weft_rank *rank, const weft_bound_step *boun
     return weft_fail(error, said.status, "%s: %s", where, said.message);
 }
 
+/* Where it is in this trip. */
+static char *now(const weft_bound_view *view)
+{
+    char *at = view->first;
+    for (int m = 0; m < view->n_moves; m++)
+        at += *view->move[m].trip * view->move[m].bytes;
+    return at;
+}
+
+static void move_call(const weft_bound_step *bound, weft_call *call)
+{
+    for (const weft_bound_view *v = bound->views, *end = v + bound->n_views; v < end; v++) {
+        if (v->number >= 0)
+            call->in[v->number].data = now(v);
+        else
+            call->out[-1 - v->number].data = now(v);
+    }
+}
+
 static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     weft_call *call = bound->kernel.call;
@@ -20,6 +39,7 @@ static weft_status run_kernel(weft_rank *rank, weft_bound_step *bound, weft_erro
         weft_point_call(rank, bound->step, call);
         call->scratch = bound->scratch;
     }
+    if (bound->n_views > 0) move_call(bound, call);
     bound->kernel.launch(call);
     return error->status == WEFT_OK ? WEFT_OK : fail_there(rank, bound, error);
 }
@@ -51,6 +71,8 @@ static weft_status run_loop(weft_rank *rank, weft_bound_step *bound, weft_error 
     uint64_t run = (uint32_t)(rank->program->runs + 1);
     int64_t trip = 0;
     if (bound->loop.draws) run |= (uint64_t)marks_of(rank, bound->loop.draws, &trip) << 32;
+    for (int v = 0; v < bound->n_views; v++)
+        bound->loop.move(bound->loop.prepared, bound->views[v].number, now(&bound->views[v]));
     bound->loop.run(bound->loop.prepared, run, trip);
     return WEFT_OK;
 }
@@ -99,12 +121,16 @@ weft_status weft_finish_exchanges(weft_rank *rank, uint32_t ends, weft_error *er
 static weft_status run_copy(weft_rank *rank, weft_bound_step *bound, weft_error *error)
 {
     (void)error;
+    char *to = (char *)bound->copy.to + *bound->copy.trip * bound->copy.to_moves;
+    const char *from = (const char *)bound->copy.from + *bound->copy.trip * bound->copy.from_moves;
+    for (const weft_bound_view *v = bound->views, *end = v + bound->n_views; v < end; v++) {
+        if (v->number >= 0)
+            from += now(v) - v->first;
+        else
+            to += now(v) - v->first;
+    }
     if (bound->copy.bytes)
-        rank->device->copy(rank->stream, WEFT_COMPUTE,
-                           (char *)bound->copy.to + *bound->copy.trip * bound->copy.to_moves,
-                           (const char *)bound->copy.from +
-                               *bound->copy.trip * bound->copy.from_moves,
-                           (size_t)bound->copy.bytes);
+        rank->device->copy(rank->stream, WEFT_COMPUTE, to, from, (size_t)bound->copy.bytes);
     return WEFT_OK;
 }
 

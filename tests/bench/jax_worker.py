@@ -15,7 +15,9 @@ import conv_ops
 import family_rows
 import gpt2
 import jax_families
+import nets_jax
 import ops
+import recurrent_jax
 import sizes
 import worker
 
@@ -156,6 +158,8 @@ rows.update({name: lambda name=name: conv_jax.make(name) for name in conv_ops.CO
 jax_families.op = op
 rows.update(family_rows.functions(jax_families))
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
+rows.update(recurrent_jax.rows())
+rows.update(nets_jax.rows(updated))
 
 if "--first" in sys.argv:
     print(json.dumps({"loss": training(sys.argv[sys.argv.index("--first") + 1], is_filled=False).call()}), flush=True)

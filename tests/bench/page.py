@@ -56,8 +56,8 @@ def text(row, record):
 
 # ---- docs/performance.md --------------------------------------------------------------------------------
 
-TITLES = {"op": "Single ops", "executor": "The executor", "training": "Training steps",
-          "half": "Training steps in bf16", "all_reduce": "all_reduce",
+TITLES = {"op": "Single ops", "recurrent": "Recurrent layers", "executor": "The executor", "training": "Training steps",
+          "net": "Training steps of small nets", "half": "Training steps in bf16", "all_reduce": "all_reduce",
           "ranks": "Data parallel", "split": "Shared weights", "start": "From the command to the first loss"}
 
 

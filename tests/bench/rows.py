@@ -1,9 +1,11 @@
 """rows.py: what is measured: the rows, and who takes part in each."""
 from dataclasses import dataclass, field, replace
 
-import half_rows
 import conv_rows
 import family_rows
+import half_rows
+import net_rows
+import recurrent_rows
 import sizes
 
 
@@ -31,7 +33,7 @@ class Row:
     apart: float = 1e-4  # at most, of what the workers computed
 
     asked = property(lambda self: self.work or self.name)
-    is_training = property(lambda self: self.group in ("training", "ranks", "split", half_rows.GROUP))
+    is_training = property(lambda self: self.group in ("training", "net", "ranks", "split", half_rows.GROUP))
     is_start = property(lambda self: self.group == "start")
     is_efficiency = property(lambda self: self.group in ("ranks", "split"))
 
@@ -65,6 +67,8 @@ DATA = ("--mesh", "data:2", "--layout", "batch:data")
 TENSOR = ("--mesh", "model:2", "--layout", "heads:model,hidden:model,vocab:model")
 GROUPS = {
     "op": ALONE,
+    "recurrent": ALONE,
+    "net": ALONE,
     "training": ALONE,
     half_rows.GROUP: half_rows.contenders(weft, torch, jax),
     "executor": ALONE,
@@ -106,7 +110,12 @@ _body = "a step of GPT-2's 12 layers x 768, vocabulary 256, 4 x 64"
 _all_reduces = [Row(name, f"a sum over 2 ranks, {n} bytes", "all_reduce", n, "B", steps=1)
                 for name, n in sizes.ALL_REDUCE.items()]
 
-ROWS = _linears + _fused + [
+_recurrent = [Row(name, recurrent_rows.what(name), "recurrent", recurrent_rows.flops(name), "FLOP")
+              for name in recurrent_rows.SIZES]
+_recurrent.append(Row("scan_1000", "{} trips of tanh(state + x), {} elements".format(*recurrent_rows.SCAN), "recurrent",
+                      recurrent_rows.SCAN[0], "op"))
+
+ROWS = _linears + _fused + _recurrent + [
     Row("softmax", f"softmax of {_shape}", "op", _matrix(1, 1), "B"),
     Row("layer_norm", f"layer norm of {_shape}", "op", _matrix(1, 1), "B"),
     Row("gelu", f"gelu of {_shape}", "op", _matrix(1, 1), "B"),
@@ -121,10 +130,11 @@ ROWS = _linears + _fused + [
     Row("gpt2_4x64", "a step of GPT-2 124M, vocabulary 50,304, 4 x 64", "training"),
     Row("gpt2_1x1024", "a step of GPT-2 124M, vocabulary 50,304, 1 x 1024", "training"),
     *half_rows.rows(Row),
+    *(Row(name, what, "net") for name, what in net_rows.WHAT.items()),
     *_all_reduces,
     Row("data_parallel", f"{_body}: 1 process on 2 cores, 2 ranks on 1 each", "ranks", work="gpt2_bytes"),
     Row("split_weights", f"{_body}, where ranks share the weights", "split", work="gpt2_bytes"),
     Row("start_char", "from the command to the first loss, 4 layers x 128", "start", rounds=3),
     Row("start_gpt2_4x64", "from the command to the first loss, GPT-2 124M, 4 x 64", "start", rounds=3),
 ]
-assert {row.asked for row in ROWS if row.is_training} == set(sizes.GPT2)
+assert {row.asked for row in ROWS if row.is_training and row.group != "net"} == set(sizes.GPT2)

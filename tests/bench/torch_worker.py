@@ -18,7 +18,9 @@ import conv_ops
 import conv_torch
 import family_rows
 import gpt2
+import nets_torch
 import ops
+import recurrent_torch
 import sizes
 import torch_families
 import worker
@@ -276,6 +278,8 @@ rows.update({name: lambda name=name: conv_torch.make(name, compiled) for name in
 rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
 torch_families.op, torch_families.compiled = op, compiled
 rows.update(family_rows.functions(torch_families))
+rows.update(recurrent_torch.rows(compiled, arguments.compile))
+rows.update(nets_torch.rows(compiled, optimizer))
 rows.update({"large_product": large_product, "large_copy": large_copy})
 
 if arguments.first:

@@ -272,6 +272,29 @@ void weft_bound_loop_run(weft_bound_loop *bound, uint64_t run, int64_t trip)
         run_stage(s, &bound->lane, &s->stages[k]);
 }
 
+static void move_ref(weft_bound_loop *bound, const weft_space *s, int r, void *data)
+{
+    weft_lane *lane = &bound->lane;
+    s->refs[r].data = data;
+    if (bound->space != NULL) /* one group of one block: all is at its begin */
+        lane->base[r] = lane->begin[r] = lane->at[r] = (char *)data + s->refs[r].offset;
+}
+
+void weft_bound_loop_move(weft_bound_loop *bound, int number, void *data)
+{
+    const weft_space *s = bound->loop->spaces;
+    const bool is_in = number >= 0;
+    int at = is_in ? number : -1 - number;
+    for (int n = is_in ? s->n_in : s->n_out; at >= n; at -= n)
+        s++;
+    if (is_in)
+        s->data[at] = data;
+    else
+        ((char **)(uintptr_t)s->out)[at] = data;
+    for (int r = 1; r < s->n_refs; r++)
+        if (s->refs[r].of == (is_in ? at + 1 : -(at + 1))) move_ref(bound, s, r, data);
+}
+
 /* ---- as the registry has it ------------------------------------------------------------------------ */
 
 static weft_status bind_here(const weft_loop *loop, weft_loop_part part, weft_stream *stream,
@@ -304,5 +327,10 @@ static weft_status bind_again(const void *like, weft_loop_part part, const void 
     return status;
 }
 
+static void move_here(void *bound, int number, void *data)
+{
+    weft_bound_loop_move(bound, number, data);
+}
+
 const weft_loop_driver weft_loops_own = {
-    .device = WEFT_CPU, .bind = bind_here, .run = run_here, .again = bind_again};
+    .device = WEFT_CPU, .bind = bind_here, .run = run_here, .again = bind_again, .move = move_here};

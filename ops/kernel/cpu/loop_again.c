@@ -20,7 +20,9 @@ static bool shares_alike(const weft_space *like, const weft_space *s, int o)
             return false;
     }
     for (int p = 0; p < o; p++)
-        if (weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p])) return false;
+        if (!(s->is_apart != NULL && s->is_apart[o] && s->is_apart[p]) &&
+            weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p]))
+            return false;
     return true;
 }
 

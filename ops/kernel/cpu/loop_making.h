@@ -61,7 +61,7 @@ typedef struct weft_making {
     int64_t kept;   /* bytes of what reductions leave */
     int *out;       /* [n_out] refs */
     int *wait;      /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
-    int64_t *outer; /* [n_in][n_outer] bytes */
+    int64_t *outer; /* [n_in + n_out][n_outer] bytes */
     weft_act *acts; /* of the stage that is being made */
     int n_acts, n_refs;
     int64_t scratch;               /* bytes of buffers so far */

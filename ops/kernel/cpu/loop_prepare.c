@@ -21,7 +21,7 @@ static weft_status take_room(weft_making *m, weft_error *error)
     m->buffer_ref = weft_arena_take(m->own, n_ops * sizeof(int));
     m->buffer_last = weft_arena_take(m->own, n_ops * sizeof(int));
     m->acts = weft_arena_take(m->own, 5 * (n + n_out) * sizeof *m->acts);
-    m->outer = weft_arena_take(m->arena, n_in * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
+    m->outer = weft_arena_take(m->arena, (n_in + n_out) * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
     if (!m->value || !m->first_slot || !m->state || !m->out || !m->wait || !m->buffer_ref ||
         !m->buffer_last || !m->left || !m->resumes || !m->is_idle || !m->acts || !m->outer)
         return weft_fail_memory(error, 4 * n * sizeof *m->acts);
@@ -111,7 +111,9 @@ weft_status weft_loop_take(weft_arena *arena, weft_loop counts, weft_loop **loop
         s->in = weft_arena_take(arena, n_in * sizeof *s->in);
         s->index = weft_arena_take(arena, n_ops * sizeof *s->index);
         s->out = weft_arena_take(arena, n_out * sizeof *s->out);
-        if (!s->in || !s->index || !s->out) return weft_fail_memory(error, n_in * sizeof *s->in);
+        s->out_stride = weft_arena_take(arena, n_out * sizeof *s->out_stride);
+        if (!s->in || !s->index || !s->out || !s->out_stride)
+            return weft_fail_memory(error, n_in * sizeof *s->in);
     }
     return WEFT_OK;
 }

@@ -27,21 +27,28 @@ int weft_making_share_buffer(weft_making *m, int k, int last)
     return m->buffer_ref[b];
 }
 
+/* From row to row, of what lies by these strides: `rows` numbers where they are even, or by coordinates. */
+static void set_rows(weft_making *m, weft_ref *ref, const int64_t *stride, int64_t rows, int bytes,
+                     int64_t *outer)
+{
+    weft_space *s = m->space;
+    if (weft_space_rows_are_even(s, stride, rows)) {
+        ref->row = rows * bytes;
+    } else if (!weft_space_rows_are_even(s, stride, 0)) {
+        for (int d = 0; d < s->n_outer; d++)
+            outer[d] = stride[d] * bytes;
+        ref->outer = outer;
+        s->needs_outer = true;
+    }
+}
+
 /* Operand k where it lies. `step` bytes per element along the row, `rows` numbers from row to row when they are even. */
 static int operand_ref(weft_making *m, int k, int64_t step, int64_t rows)
 {
     weft_space *s = m->space;
     const int bytes = m->value[k].bytes;
     weft_ref ref = {.data = (char *)s->data[k], .step = step, .of = k + 1};
-    if (weft_space_rows_are_even(s, s->stride[k], rows)) {
-        ref.row = rows * bytes;
-    } else if (!weft_space_rows_are_even(s, s->stride[k], 0)) {
-        int64_t *outer = m->outer + (size_t)k * (WEFT_MAX_DIMS + 1);
-        for (int d = 0; d < s->n_outer; d++)
-            outer[d] = s->stride[k][d] * bytes;
-        ref.outer = outer;
-        s->needs_outer = true;
-    }
+    set_rows(m, &ref, s->stride[k], rows, bytes, m->outer + (size_t)k * (WEFT_MAX_DIMS + 1));
     return add_ref(m, ref);
 }
 
@@ -114,9 +121,13 @@ int weft_making_result(weft_making *m, int o)
 {
     if (m->out[o] != 0) return m->out[o];
     const weft_loop_slot *v = &m->value[m->loop->out[o]];
-    const int64_t row = (v->of_rows ? v->width : m->space->row) * v->bytes;
-    return m->out[o] = add_ref(m, (weft_ref){.data = m->space->out[o],
-                                             .of = -(o + 1),
-                                             .row = row,
-                                             .step = v->of_rows ? 0 : v->bytes});
+    const weft_space *s = m->space;
+    weft_ref ref = {.data = s->out[o],
+                    .of = -(o + 1),
+                    .row = (v->of_rows ? v->width : s->row) * v->bytes,
+                    .step = v->of_rows ? 0 : v->bytes};
+    if (s->is_apart != NULL && s->is_apart[o])
+        set_rows(m, &ref, s->out_stride[o], s->row, v->bytes,
+                 m->outer + (size_t)(m->loop->n_in + o) * (WEFT_MAX_DIMS + 1));
+    return m->out[o] = add_ref(m, ref);
 }

@@ -103,9 +103,20 @@ static bool lies_as(const weft_making *m, int k, const weft_loop_slot *v)
     return weft_space_row_is_even(s, stride, 1) && weft_space_rows_are_even(s, stride, s->row);
 }
 
-static int64_t result_bytes(const weft_making *m, const weft_loop_slot *v)
+static bool lies_apart(const weft_space *s, int o)
 {
-    return m->space->n_rows * (v->of_rows ? v->width : m->space->row) * v->bytes;
+    return s->is_apart != NULL && s->is_apart[o];
+}
+
+static int64_t result_bytes(const weft_making *m, int o)
+{
+    const weft_space *s = m->space;
+    const weft_loop_slot *v = &m->value[m->loop->out[o]];
+    int64_t last = 0;
+    if (!lies_apart(s, o)) return s->n_rows * (v->of_rows ? v->width : s->row) * v->bytes;
+    for (int d = 0; d < s->n_dims; d++)
+        last += (s->size[d] - 1) * s->out_stride[o][d];
+    return (last + 1) * v->bytes;
 }
 
 static void find_bytes(const weft_making *m)
@@ -113,7 +124,7 @@ static void find_bytes(const weft_making *m)
     for (int k = 0; k < m->loop->n_in; k++)
         m->space->in_bytes[k] = operand_bytes(m, k);
     for (int o = 0; o < m->loop->n_out; o++)
-        m->space->out_bytes[o] = result_bytes(m, &m->value[m->loop->out[o]]);
+        m->space->out_bytes[o] = result_bytes(m, o);
 }
 
 bool weft_making_shares(const weft_making *m, int o, int k)
@@ -145,8 +156,9 @@ weft_status weft_making_check_results(const weft_making *m, weft_error *error)
                                  "result %d of a loop shares memory with operand %d, which is not "
                                  "read in step",
                                  o, k);
-        for (int p = 0; p < o; p++)
-            if (weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p]))
+        for (int p = 0; p < o; p++) /* parts of one thing lie between each other */
+            if (!(lies_apart(s, o) && lies_apart(s, p)) &&
+                weft_spans_meet(s->out[o], s->out_bytes[o], s->out[p], s->out_bytes[p]))
                 return weft_fail(error, WEFT_INTERNAL, "results %d and %d of a loop share memory",
                                  p, o);
     }

@@ -30,6 +30,9 @@ static bool can_merge(const collapsing *c, int d)
         if (s->stride[k][last] != c->segment->in[k].stride[d] * size) return false;
     for (int k = 0; k < s->n_ops; k++)
         if (s->index_stride[k][last] != c->segment->index[k].stride[d] * size) return false;
+    for (int o = 0; s->is_apart != NULL && o < s->n_out; o++)
+        if (s->is_apart[o] && s->out_stride[o][last] != c->segment->out_stride[o][d] * size)
+            return false;
     return true;
 }
 
@@ -44,6 +47,8 @@ static void add_dim(collapsing *c, int d)
         s->stride[k][s->n_dims - 1] = c->segment->in[k].stride[d];
     for (int k = 0; k < s->n_ops; k++)
         s->index_stride[k][s->n_dims - 1] = c->segment->index[k].stride[d];
+    for (int o = 0; s->is_apart != NULL && o < s->n_out; o++)
+        s->out_stride[o][s->n_dims - 1] = c->segment->out_stride[o][d];
 }
 
 /* One element: it is next to itself. */
@@ -52,7 +57,17 @@ static void add_dim_of_one(collapsing *c)
     weft_space *s = c->space;
     for (int k = 0; k < s->n_in; k++)
         s->stride[k][s->n_dims] = 1;
+    for (int o = 0; s->is_apart != NULL && o < s->n_out; o++)
+        s->out_stride[o][s->n_dims] = 1;
     s->size[s->n_dims++] = 1;
+}
+
+/* A row of what lies apart is contiguous. */
+static bool has_row_apart(const weft_space *s)
+{
+    for (int o = 0; s->is_apart != NULL && o < s->n_out; o++)
+        if (s->is_apart[o] && s->out_stride[o][s->n_dims - 1] != 1) return false;
+    return true;
 }
 
 /* Dims [begin, end) of the segment. */
@@ -72,7 +87,7 @@ static void collapse(collapsing *c)
     s->n_outer = s->n_dims;
     if (row < n)
         add_dims(c, row, n);
-    else if (s->n_outer > 0)
+    else if (s->n_outer > 0 && has_row_apart(s))
         s->n_outer--;
     if (s->n_outer == s->n_dims) add_dim_of_one(c);
 }
@@ -103,6 +118,7 @@ static void cut(weft_space *s, bool has_rows)
     const int64_t most = has_rows ? WEFT_COLUMNS : WEFT_BLOCK;
     if (has_rows || s->row < SHORT_ROW) s->rows = s->row > 0 ? WEFT_BLOCK / s->row : most;
     if (s->rows > most) s->rows = most;
+    if (s->is_apart != NULL) s->rows = 1;
     if (s->rows > s->n_rows) s->rows = s->n_rows;
     if (s->rows < 1) s->rows = 1;
     s->n_groups = (s->n_rows + s->rows - 1) / s->rows;
@@ -144,6 +160,29 @@ bool weft_space_shares(const weft_space *s, int o, int k)
     return weft_spans_meet(s->out[o], s->out_bytes[o], s->data[k], s->in_bytes[k]);
 }
 
+/* Which results are not contiguous. */
+static weft_status find_apart(weft_space *s, const weft_loop_segment *segment, weft_arena *arena,
+                              weft_error *error)
+{
+    const size_t n_out = (size_t)s->n_out;
+    for (int o = 0; o < s->n_out; o++) {
+        bool is_apart = false;
+        for (int d = 0; d < segment->n_dims; d++)
+            is_apart = is_apart || segment->out_stride[o][d] != 0;
+        if (!is_apart) continue;
+        if (s->is_apart == NULL) {
+            s->is_apart = weft_arena_take(arena, n_out * sizeof *s->is_apart);
+            s->out_stride = weft_arena_take(arena, n_out * sizeof *s->out_stride);
+            if (!s->is_apart || !s->out_stride)
+                return weft_fail_memory(error, n_out * sizeof *s->out_stride);
+        }
+        s->is_apart[o] = true;
+    }
+    if (s->is_apart != NULL && segment->n_row_dims > 0)
+        return weft_fail(error, WEFT_INTERNAL, "a loop over rows has a result in parts");
+    return WEFT_OK;
+}
+
 weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loop_segment *segment,
                             weft_arena *arena, weft_error *error)
 {
@@ -164,6 +203,7 @@ weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loo
         return weft_fail_memory(error, n_ops * sizeof *env);
     for (int k = 0; k < loop->n_in; k++)
         s->data[k] = segment->in[k].data;
+    WEFT_TRY(find_apart(s, segment, arena, error));
     collapse(&(collapsing){s, loop, segment, 0});
     cut(s, segment->n_row_dims > 0);
     for (int k = 0; k < loop->n_ops; k++) {

@@ -44,6 +44,22 @@ weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_ini
     return filled(b, value, initial.a, is_normal ? sqrt(3.0) * initial.b : 0.02, 0);
 }
 
+void bench_begins(bench *b, const char *name, double mean, double deviation)
+{
+    weft_error error = {0};
+    (void)filled(b, weft_graph_find(b->graph, name, &error), mean, sqrt(3.0) * deviation, 0);
+}
+
+void bench_layer(bench *b, const char *name, double deviation)
+{
+    static const char *const parts[] = {"weight", "bias"};
+    char full[64];
+    for (int i = 0; i < 2; i++) {
+        snprintf(full, sizeof full, "%s/%s", name, parts[i]);
+        bench_begins(b, full, 0.0, deviation);
+    }
+}
+
 static int64_t count_of(weft_value value)
 {
     const weft_shape *shape = weft_shape_of(value);

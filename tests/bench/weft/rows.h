@@ -6,7 +6,7 @@
 
 #include "../protocol.h"
 
-enum { BENCH_FILLED = 1024, BENCH_SIZES = 6, BENCH_VALUES = 4 };
+enum { BENCH_FILLED = 1024, BENCH_SIZES = 6, BENCH_VALUES = 6 };
 
 typedef struct bench bench;
 
@@ -26,7 +26,8 @@ typedef struct bench_row {
 } bench_row;
 
 extern const bench_row bench_op_rows[], bench_conv_rows[], bench_family_rows[], bench_gpt2_rows[],
-    bench_rank_rows[]; /* each ends with a row without a name */
+    bench_rank_rows[], bench_recurrent_rows[],
+    bench_net_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
 struct bench {
@@ -68,5 +69,8 @@ weft_value bench_input(bench *b, weft_shape shape);
 weft_value bench_input_of(bench *b, weft_dtype dtype, weft_shape shape); /* f32 or bf16 */
 weft_value bench_indices(bench *b, weft_shape shape, int64_t n);
 weft_value bench_variable(bench *b, const char *name, weft_shape shape, weft_initial initial);
+/* The same of a variable that a layer has made; of a dense layer or a convolution, weight and bias. */
+void bench_begins(bench *b, const char *name, double mean, double deviation);
+void bench_layer(bench *b, const char *name, double deviation);
 
 #endif

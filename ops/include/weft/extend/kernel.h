@@ -138,6 +138,10 @@ typedef struct weft_loop_driver {
      * the loop is bound by itself. */
     weft_status (*again)(const void *like, weft_loop_part part, const void *const *in,
                          void *const *out, weft_arena *arena, void **bound, weft_error *error);
+    /* An operand, or a result, is elsewhere from the next run on, where it shares memory with the same ones as before. Operands are
+     * numbered from 0 segment by segment; result o is -1 - o. With it loops in bodies of scans read and write elements of tensors
+     * where they lie. NULL: the driver cannot. */
+    void (*move)(void *bound, int number, void *data);
 } weft_loop_driver;
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */

@@ -288,6 +288,24 @@ def test_run():
     check("plan" not in left and any("the plan is left out" in note for note in left["notes"]), f"{other['mesh']}: {left['notes']}")
 
 
+def test_two_meshes():
+    """A trace stays in its folder until there is another one. A run that went on elsewhere is not measured by it, and no plan is."""
+    base = f"gpt train --data text.txt --run two --quiet {SMALL} --layout batch:data"
+    run(f"{base} --steps 4 --trace 3..4 --mesh data:2")
+    check("measured" in report("two").data, "its own trace")
+    run(f"{base} --steps 5 --mesh data:5")
+    data = report("two").data
+    check("measured" not in data and any("the trace is of mesh data:2, and the run is on mesh data:5" in note for note in data["notes"]),
+          f"{data['notes']}")
+    os.remove("two/run.json")
+    plan = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:5", "p.json")
+    same_steps = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:2", "q.json")
+    check(len(plan["step_list"]) == len(same_steps["step_list"]), "plans with other steps, which would tell them apart")
+    data = report("two", "--plan", "p.json").data
+    check("measured" not in data and any("the trace is of another plan" in note for note in data["notes"]), f"{data['notes']}")
+    check("measured" in report("two", "--plan", "q.json").data, "the plan of the trace")
+
+
 def test_plan():
     for line in (f"{SMALL} {MESH}", "--layers 1 --width 16 --heads 2 --seq 8 --batch 8",
                  "--layers 4 --scan-layers --width 16 --heads 2 --seq 8 --batch 8 --mesh data:3 --layout batch:data --zero 3 --machine laptop"):
@@ -577,7 +595,7 @@ def main():
         if BROWSES:
             test_in_browser(browser)
         else:
-            for test in (test_run, test_plan, test_size, test_curves, test_texts, test_mistakes, test_full_disk, test_going, test_mutations):
+            for test in (test_run, test_two_meshes, test_plan, test_size, test_curves, test_texts, test_mistakes, test_full_disk, test_going, test_mutations):
                 test()
         os.chdir(here)
     print("weft report: good")

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../app.h"
 #include "../../run.h"
 
 enum { MAX_PATH = 4200, MOST_OPEN = 16 };

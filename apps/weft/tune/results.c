@@ -130,12 +130,14 @@ static json_t *trial_json(const search *s, int t)
     double seconds = 0;
     if (!o) o = &none;
     trial_folder(s->launch.folder, &s->trials[t], path, sizeof path);
+    json_t *run = json_string(path);
+    if (!run) run = json_string("?"); /* a name that is not UTF-8 */
     for (int k = 0; k < s->n_rungs; k++)
         seconds += s->trials[t].outcomes[k].seconds;
-    return json_pack("{s:i, s:o, s:I, s:o, s:i, s:f, s:o, s:s}", "trial", t, "settings",
+    return json_pack("{s:i, s:o, s:I, s:o, s:i, s:f, s:o, s:o}", "trial", t, "settings",
                      values_json(s, s->trials[t].values), "step", (json_int_t)o->steps, "result",
                      app_json_number(o->result), "status", o->status, "seconds", seconds, "rounds",
-                     rounds_json(s, &s->trials[t]), "run", path);
+                     rounds_json(s, &s->trials[t]), "run", run);
 }
 
 weft_status results_json(const search *s, weft_error *error)

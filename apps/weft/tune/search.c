@@ -314,13 +314,13 @@ static int better(const void *a, const void *b)
     return x - y;
 }
 
-int search_rank(const search *s, int rung, int *trials, int n)
+int search_rank(const search *s, int k, int *trials, int n)
 {
     int good = 0;
     sorted = s;
-    sorted_rung = rung;
+    sorted_rung = k;
     qsort(trials, (size_t)n, sizeof *trials, better);
-    while (good < n && !isnan(s->trials[trials[good]].outcomes[rung].result))
+    while (good < n && !isnan(s->trials[trials[good]].outcomes[k].result))
         good++;
     return good;
 }

@@ -38,9 +38,9 @@ weft_status search_open(search *s, const char *about, weft_error *error);
 weft_status search_run(search *s, weft_error *error);
 /* search_order - trials, the best first: those that went furthest, then by result. order [n] */
 void search_order(const search *s, int *order);
-/* search_rank - trials [n], those that came to the best at a rung first, and those that came to nothing last. returns how many came
+/* search_rank - trials [n], those that came to the best at rung k first, and those that came to nothing last. returns how many came
  * to something. */
-int search_rank(const search *s, int rung, int *trials, int n);
+int search_rank(const search *s, int k, int *trials, int n);
 /* search_last - the last outcome of a trial; NULL: none. */
 const outcome *search_last(const search *s, int t);
 void search_close(search *s);

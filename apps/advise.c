@@ -164,6 +164,7 @@ weft_status app_advise_line(const app_search *search, const weft_program *progra
 {
     app_advice *advice;
     *text = '\0';
+    if (settings_is(search->settings, "advice", "never")) return WEFT_OK;
     WEFT_TRY(app_advise(search, program, within, &advice, error));
     tell(search->settings, advice, text);
     free(advice);
@@ -174,6 +175,8 @@ weft_status app_advise_list(void *advising, json_t **list, weft_error *error)
 {
     const app_advising *of = advising;
     app_advice *advice;
+    *list = NULL;
+    if (settings_is(of->search->settings, "advice", "never")) return WEFT_OK;
     WEFT_TRY(app_advise(of->search, of->program, 0, &advice, error));
     *list = app_advice_json(of->search, advice, NULL);
     free(advice);

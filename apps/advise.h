@@ -10,12 +10,12 @@
 #include "spent.h"
 #include "weft/research/advise.h"
 
-/* For a training's table: whether its end is told. */
+/* For a training's table: when it is told. */
 #define APP_ADVICE_OPTION(group)                                                                   \
     {                                                                                              \
         "advice", OPTION_CHOICE, "long", "WHEN", group,                                            \
-            "at the end of a run with --machine, what would help: after 5 s or more, always, "     \
-            "never",                                                                               \
+            "what would help: long: of a plan, and at the end of a run of 5 s or more with "       \
+            "--machine; always: of a shorter run too; never",                                      \
             "long always never"                                                                    \
     }
 
@@ -47,7 +47,7 @@ weft_status app_advise(const app_search *search, const weft_program *program, do
 weft_status app_advise_line(const app_search *search, const weft_program *program, double within,
                             char text[APP_ADVICE_BYTES], weft_error *error);
 
-/* app_advise_list - the same as a list; of what app_plan_asked hands over. Local: on the root alone. */
+/* app_advise_list - the same as a list, NULL by --advice never; of what app_plan_asked hands over. Local: on the root alone. */
 typedef struct app_advising {
     const app_search *search; /* borrowed */
     const weft_program *program;

@@ -55,7 +55,7 @@ static weft_status print_json(const settings *s, const weft_program *program,
 {
     json_t *advice = NULL;
     WEFT_TRY(asked->advise(asked->context, &advice, error));
-    const bool is_told = *settings_text(s, "machine") || json_array_size(advice) > 0;
+    const bool is_told = advice && (*settings_text(s, "machine") || json_array_size(advice) > 0);
     const weft_status status = is_told ? print_with(s, program, &asked->pipe, advice, error)
                                        : app_predict_json(s, program, &asked->pipe, stdout, error);
     json_decref(advice);

@@ -33,7 +33,7 @@ weft_status app_plan_check(const settings *s, weft_error *error);
 /* What is told of a plan besides. */
 typedef struct app_plan_asked {
     app_pipe pipe; /* of a pipeline, else {0} */
-    /* for --json: what would help, a list. Own it. On the root alone, after --calibrate */
+    /* for --json: what would help, a list, or NULL. Own it. On the root alone, after --calibrate */
     weft_status (*advise)(void *context, json_t **list, weft_error *error);
     void *context;
 } app_plan_asked;

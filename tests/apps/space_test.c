@@ -129,18 +129,20 @@ static void test_near_values(void)
 {
     const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=8..16,opt=a|b|c,batch=32");
     char near[SPACE_TEXT];
-    space_near(&s.axes[0], "0.01", 0.7, near);
-    CHECK(strcmp(near, "0.0125") == 0);
-    space_near(&s.axes[0], "0.01", 0.2, near);
-    CHECK(strcmp(near, "0.008") == 0);
-    space_near(&s.axes[0], "0.099", 0.7, near);
+    space_near(&s.axes[0], "0.01", 1, near);
+    CHECK(strcmp(near, "0.015") == 0);
+    space_near(&s.axes[0], "0.01", 0, near);
+    CHECK(strcmp(near, "0.006667") == 0);
+    space_near(&s.axes[0], "0.099", 0.9, near);
     CHECK(strcmp(near, "0.1") == 0);
-    space_near(&s.axes[1], "0", 0.9, near);
+    space_near(&s.axes[1], "0", 1, near);
     CHECK(strcmp(near, "0.05") == 0);
     space_near(&s.axes[1], "0.02", 0.1, near);
     CHECK(strcmp(near, "0") == 0);
-    space_near(&s.axes[2], "9", 0.1, near);
+    space_near(&s.axes[2], "9", 0.4, near);
     CHECK(strcmp(near, "8") == 0);
+    space_near(&s.axes[2], "9", 0.6, near);
+    CHECK(strcmp(near, "10") == 0);
     space_near(&s.axes[2], "16", 0.9, near);
     CHECK(strcmp(near, "16") == 0);
     static const struct {

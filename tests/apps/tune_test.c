@@ -158,7 +158,7 @@ static double loss_at(const char *run, int step)
 #define MEMBERS "--vary rate=1e-5..3e-1:log --search population --trials 8 --rounds 4 "
 
 /* The worst quarter, and no other, goes on from the best quarter. Its weights are the other's: the loss of the next step, of the same
- * sample, is to the bit what the other's is. Its rate is a quarter more or a fifth less. */
+ * sample, is to the bit what the other's is. Its rate is up to half more or a third less. */
 static void test_the_worst_go_on_from_the_best(void)
 {
     enum { N = 8, ROUNDS = 4, STEPS = 6 };
@@ -181,8 +181,7 @@ static void test_the_worst_go_on_from_the_best(void)
                          parent = atof(json_string_value(json_object_get(
                              json_object_get(round_of(all, best, k - 1), "settings"), "rate")));
             CHECK(place_of(all, N, best, k - 1) < N / 4);
-            CHECK(fabs(rate / parent - 1.25) < 2e-3 || fabs(rate / parent - 0.8) < 2e-3 ||
-                  rate == 0.3 || rate == 1e-5);
+            CHECK(rate > 0.66 * parent && rate < 1.51 * parent && rate != parent);
             snprintf(own, sizeof own, "trial_%04d_r%02d", t, k);
             snprintf(other, sizeof other, "trial_%04d", best);
             for (int l = k; l > 0; l--) { /* where the other went on in this round */

@@ -294,6 +294,7 @@ static void test_padding_says_nothing(void)
     CHECK(taken && !taken->prepares_alike);
     kernel.size = sizeof kernel;
     kernel.name = "spare";
+    kernel.priority = -2;
     kernel.prepares_alike = true;
     CHECK_EQ_INT(weft_extend_kernel("slice", &kernel, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "was compiled for a newer Weft");

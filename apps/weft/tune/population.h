@@ -1,7 +1,7 @@
 /* population.h: between two rounds of a population the worst quarter goes on from the best one.
  *
- * A member that does so takes the other's checkpoint and settings, and changes these a little. What happens depends on the results and
- * the seed alone, so a search that was killed does the same again. Members move into folders that are there whole or not at all, before any
+ * A member that does so takes the other's checkpoint and settings, and changes these a little. Choices depend on the results and the
+ * seed alone, so a search that was killed makes the same again. Members move into folders that are there whole or not at all, before any
  * member goes on.
  */
 #ifndef WEFT_APPS_TUNE_POPULATION_H

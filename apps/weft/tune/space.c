@@ -211,13 +211,13 @@ static void near_in_list(const space_axis *axis, const char *value, double draw,
     snprintf(near, SPACE_TEXT, "%s", axis->values[to < 0 ? 0 : to < axis->n ? to : axis->n - 1]);
 }
 
-/* A whole number moves by one at least. */
-static double moved(const space_axis *axis, double x, bool is_up)
+/* By how much is drawn too: else two that go on from one become the same. A whole number moves by one at least. */
+static double moved(const space_axis *axis, double x, double draw)
 {
-    const double by = 0.1 * (axis->high - axis->low);
-    const double to = axis->is_log ? (is_up ? 1.25 * x : 0.8 * x) : is_up ? x + by : x - by;
+    const double by = 2 * draw - 1;
+    const double to = axis->is_log ? x * pow(1.5, by) : x + 0.1 * by * (axis->high - axis->low);
     if (!axis->is_whole) return to;
-    return is_up ? fmax(round(to), x + 1) : fmin(round(to), x - 1);
+    return by >= 0 ? fmax(round(to), x + 1) : fmin(round(to), x - 1);
 }
 
 void space_near(const space_axis *axis, const char *value, double draw, char near[SPACE_TEXT])
@@ -230,6 +230,6 @@ void space_near(const space_axis *axis, const char *value, double draw, char nea
             snprintf(near, SPACE_TEXT, "%s", value);
         return;
     }
-    const double to = fmin(fmax(moved(axis, x, draw >= 0.5), axis->low), axis->high);
+    const double to = fmin(fmax(moved(axis, x, draw), axis->low), axis->high);
     snprintf(near, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", to);
 }

@@ -13,8 +13,7 @@ static const option options[] = {
     {"vary", OPTION_TEXT, "", "WHAT", "The search",
      "options of the program and their values: rate=1e-4..1e-1:log,batch=32|64"},
     {"search", OPTION_CHOICE, "random", "HOW", "The search",
-     "points that fill the space evenly, every value, or points of which the worst go on from the "
-     "best",
+     "points that fill the space evenly, every value, or some that learn of the best",
      "random grid population"},
     {"trials", OPTION_COUNT, "20", "N", "The search", "trainings; of a grid as many as it has",
      NULL, 1, 100000},
@@ -24,10 +23,8 @@ static const option options[] = {
      "train all for few steps, the best N-th for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
     {"rounds", OPTION_COUNT, "8", "N", "The search",
-     "of a population: after each round the worst quarter takes checkpoint and settings of the "
-     "best "
-     "one, and changes these a little",
-     NULL, 2, TRIAL_RUNGS},
+     "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,
+     TRIAL_RUNGS},
     {"by", OPTION_TEXT, "loss", "NAME", "The search",
      "what counts: a number of metrics.jsonl, its mean over the last ten steps; the lowest, or the "
      "highest with NAME:highest"},

@@ -1,4 +1,4 @@
-/* search.h: the trials of a search, rung by rung: all are trained a little, the best third goes on, and so forth.
+/* search.h: the trials of a search, rung by rung: all are trained a little, the better part goes on, and so forth.
  *
  * Each result is a line of results.jsonl in the search's folder, written when it is known. A search that is started again takes
  * what is there, and goes on with the others.
@@ -16,9 +16,10 @@ typedef struct search {
     launch launch;
     const char *by; /* the number that counts */
     bool is_highest, says;
-    int n, eta, n_rungs; /* trials; the part that goes on, 0: all train to the end; 1 then */
-    int64_t steps;       /* of a whole training; 0: not known, as of one rung */
-    bool is_population;  /* rungs are its rounds, which all trials go through */
+    int n, eta,
+        n_rungs; /* trials; what steps grow by from rung to rung, 0: all train to the end; 1 then */
+    int64_t steps;      /* of a whole training; 0: not known, as of one rung */
+    bool is_population; /* rungs are its rounds, which all trials go through */
     uint64_t seed;
     int at_once;
     double max_seconds; /* 0: any */

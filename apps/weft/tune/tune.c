@@ -20,7 +20,7 @@ static const option options[] = {
     {"points", OPTION_COUNT, "5", "N", "The search", "of a grid: values of each range", NULL, 1,
      1000},
     {"halving", OPTION_COUNT, "0", "N", "The search",
-     "train all for few steps, the best N-th for N times as many, and so on; 0: all to the end",
+     "train all for few steps, the better part for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
     {"rounds", OPTION_COUNT, "8", "N", "The search",
      "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,

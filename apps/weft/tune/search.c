@@ -327,7 +327,7 @@ int search_rank(const search *s, int k, int *trials, int n)
 
 /* How many trials are at a rung. Steps grow by eta from rung to rung, and trials become fewer by its power of two thirds alone. What a
  * short training comes to is an early guess: where the rate falls to the end, a high one looks worse until then than it is. On digits
- * the best of 27 was the twelfth after a fifth of its steps. */
+ * the best of 27 was the ninth or so after a fifth of its steps. */
 static int at_rung(const search *s, int k)
 {
     const int n = (int)lround(s->n * pow(s->eta, -2.0 / 3 * k));

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "text_folder.h"
+#include "weft/mesh.h"
 
 enum { LINE = 4096 };
 
@@ -166,6 +167,28 @@ static void test_each_command_takes_what_its_entry_says(void)
     json_decref(json);
 }
 
+/* Two ranks that need seven tenths of this host's memory each: one of them fits, and both do not. The machine's file says that a host
+ * has two. */
+static void test_the_ranks_of_a_host_share_its_memory(void)
+{
+    static const char *const wide = GPT " --mesh data:2 --layout batch:data --batch 64";
+    char command[LINE];
+    json_t *json = plan_json(wide, "even");
+    const double peak = json_number_value(json_object_get(json_object_get(json, "memory"), "peak"));
+    const long long half = (long long)(0.7 * (double)weft_machine_memory() / peak * 32);
+    json_decref(json);
+    snprintf(command, sizeof command, GPT " --mesh data:1 --batch %lld", half);
+    CHECK(strstr(plan(command, "even", "")->text, "advice: a rank needs") == NULL);
+    snprintf(command, sizeof command, GPT " --mesh data:2 --layout batch:data --batch %lld",
+             2 * half);
+    CHECK_TEXT(plan(command, "even", "")->text, "\nadvice: the 2 ranks of a host need ");
+    json = plan_json(command, "even");
+    const char *reason = json_string_value(
+        json_object_get(json_array_get(json_object_get(json, "advice"), 0), "reason"));
+    CHECK_TEXT(reason ? reason : "(none)", "the 2 ranks of a host need ");
+    json_decref(json);
+}
+
 /* ---- at the end of a run -------------------------------------------------------------------------- */
 
 static int count(const char *text, const char *what)
@@ -238,6 +261,7 @@ int main(void)
     RUN(test_a_slow_rank_is_told);
     RUN(test_a_healthy_plan_is_told_nothing);
     RUN(test_each_command_takes_what_its_entry_says);
+    RUN(test_the_ranks_of_a_host_share_its_memory);
     RUN(test_the_end_of_a_run_says_it_once);
     text_folder_close();
     return weft_test_report();

@@ -2,14 +2,15 @@
 #include "advise.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "weft/number.h"
 
 #define GIB 1073741824.0
 
-static const double LEAST_GAIN = 0.02;
+const double app_advice_least = 0.02;
 
-static double gain_of(double now, double then)
+double app_advice_gain(double now, double then)
 {
     return now > 0 ? 1 - then / now : 0;
 }
@@ -21,7 +22,7 @@ static void tell_slow_rank(const app_advice *a, char *text, size_t room)
              "advice: rank %d takes %g times as long as the others; were it as fast, a step would "
              "take %s in place of %s, %.1f %% less: give its part to another host",
              a->slow_rank, a->slow_by, weft_time_text(a->even_seconds, then),
-             weft_time_text(a->seconds, now), 100 * gain_of(a->seconds, a->even_seconds));
+             weft_time_text(a->seconds, now), 100 * app_advice_gain(a->seconds, a->even_seconds));
 }
 
 static void tell_change(const weft_advice *plans, char *text, size_t room)
@@ -33,16 +34,29 @@ static void tell_change(const weft_advice *plans, char *text, size_t room)
         "advice: with %s a step takes %s in place of %s, %.1f %% less; the rest of the command "
         "stays as it is",
         best->options, weft_time_text(best->seconds, then), weft_time_text(plans->seconds, now),
-        100 * gain_of(plans->seconds, best->seconds));
+        100 * app_advice_gain(plans->seconds, best->seconds));
+}
+
+void app_advice_memory(const app_advice *a, char *text, size_t room)
+{
+    if (a->host_ranks > 1)
+        snprintf(text, room,
+                 "the %d ranks of a host need %.1f GiB and it has %.1f GiB, and a rank needs %.1f "
+                 "GiB",
+                 a->host_ranks, (double)a->host_bytes / GIB, (double)a->host_memory / GIB,
+                 (double)a->plans.bytes / GIB);
+    else
+        snprintf(text, room, "a rank needs %.1f GiB and has %.1f GiB", (double)a->plans.bytes / GIB,
+                 (double)a->host_memory / GIB);
 }
 
 static void tell_memory(const app_advice *a, char *text, size_t room)
 {
-    char then[WEFT_TIME_TEXT];
+    char then[WEFT_TIME_TEXT], needs[200];
     const weft_advice *plans = &a->plans;
     const weft_advised *best = plans->n > 0 ? &plans->best[0] : &plans->smallest;
-    int used = snprintf(text, room, "advice: a rank needs %.1f GiB and has %.1f GiB",
-                        (double)plans->bytes / GIB, (double)a->memory / GIB);
+    app_advice_memory(a, needs, sizeof needs);
+    int used = snprintf(text, room, "advice: %s", needs);
     if (used < 0 || (size_t)used >= room) return;
     text += used;
     room -= (size_t)used;
@@ -70,22 +84,22 @@ void app_advice_others(const app_advice *a, char *text, size_t room)
         const weft_advised *one = &plans->best[i];
         used += (size_t)snprintf(text + used, room - used, "\n  %9s %5.1f %% less  %s",
                                  weft_time_text(one->seconds, then),
-                                 100 * gain_of(plans->seconds, one->seconds), one->options);
+                                 100 * app_advice_gain(plans->seconds, one->seconds), one->options);
     }
 }
 
 bool app_advice_text(const app_advice *a, char *text, size_t room)
 {
     const weft_advice *plans = &a->plans;
-    const double even = a->slow_by > 0 ? gain_of(a->seconds, a->even_seconds) : 0;
-    const double best = plans->n > 0 ? gain_of(plans->seconds, plans->best[0].seconds) : 0;
+    const double even = a->slow_by > 0 ? app_advice_gain(a->seconds, a->even_seconds) : 0;
+    const double best = plans->n > 0 ? app_advice_gain(plans->seconds, plans->best[0].seconds) : 0;
     if (!plans->fits)
         tell_memory(a, text, room);
     else if (!a->knows_seconds)
         return false;
-    else if (even >= LEAST_GAIN && even >= best)
+    else if (even >= app_advice_least && even >= best)
         tell_slow_rank(a, text, room);
-    else if (best >= LEAST_GAIN)
+    else if (best >= app_advice_least)
         tell_change(plans, text, room);
     else
         return false;

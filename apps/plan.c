@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "whole_file.h"
 
@@ -27,25 +28,59 @@ bool app_only_plans(const settings *s)
     return settings_flag(s, "dry-run") || measures(s);
 }
 
-static weft_status print(const settings *s, const weft_program *program, const app_pipe *pipe,
-                         weft_error *error)
+/* The plan with the advice in it. A plan may have many MB, and is a tree twice then, one after the other. */
+static weft_status print_with(const settings *s, const weft_program *program, const app_pipe *pipe,
+                              json_t *advice, weft_error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) return weft_fail_memory(error, 0);
+    weft_status status = app_predict_json(s, program, pipe, memory, error);
+    if (fclose(memory) != 0 && status == WEFT_OK) status = weft_fail_memory(error, bytes);
+    json_t *plan = status == WEFT_OK ? json_loadb(text, bytes, 0, NULL) : NULL;
+    free(text);
+    if (status == WEFT_OK && json_object_set(plan, "advice", advice) != 0)
+        status = weft_fail_memory(error, bytes);
+    if (status == WEFT_OK &&
+        (json_dumpf(plan, stdout, JSON_INDENT(1)) != 0 || putchar('\n') == EOF))
+        status = weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
+    json_decref(plan);
+    return status;
+}
+
+/* Without a machine nothing is asked but whether it fits. */
+static weft_status print_json(const settings *s, const weft_program *program,
+                              const app_plan_asked *asked, weft_error *error)
+{
+    json_t *advice = NULL;
+    WEFT_TRY(asked->advise(asked->context, &advice, error));
+    const bool is_told = advice && (*settings_text(s, "machine") || json_array_size(advice) > 0);
+    const weft_status status = is_told ? print_with(s, program, &asked->pipe, advice, error)
+                                       : app_predict_json(s, program, &asked->pipe, stdout, error);
+    json_decref(advice);
+    return status;
+}
+
+static weft_status print(const settings *s, const weft_program *program,
+                         const app_plan_asked *asked, weft_error *error)
 {
     const bool is_whole = settings_is(s, "dry-run", "all") || settings_flag(s, "explain");
-    if (settings_flag(s, "json")) return app_predict_json(s, program, pipe, stdout, error);
+    if (settings_flag(s, "json")) return print_json(s, program, asked, error);
     WEFT_TRY(is_whole ? weft_plan_print(program, stdout, error)
                       : weft_plan_summary(program, stdout, error));
-    WEFT_TRY(app_predict(s, program, pipe, is_whole, error));
+    WEFT_TRY(app_predict(s, program, &asked->pipe, is_whole, error));
     if (!is_whole) puts("each of them, and where it comes from: --dry-run=all");
     return WEFT_OK;
 }
 
 weft_status app_plan(const settings *s, const weft_world *world, const weft_program *program,
-                     const app_pipe *pipe, weft_error *error)
+                     const app_plan_asked *asked, weft_error *error)
 {
     if (measures(s)) /* only now are ranks here: those that measure */
         WEFT_TRY(app_calibrate_program(s, world, program, error));
     if (!weft_world_is_root() || !settings_flag(s, "dry-run")) return WEFT_OK;
-    WEFT_TRY(print(s, program, pipe, error));
+    WEFT_TRY(print(s, program, asked, error));
     if (fflush(stdout) != 0) return weft_fail(error, WEFT_IO, "cannot write the plan to stdout");
     return WEFT_OK;
 }

@@ -3,6 +3,7 @@
 #define WEFT_APPS_PLAN_H
 
 #include "calibrate.h"
+#include "json.h"
 #include "predict.h"
 #include "weft/collectives.h"
 
@@ -29,12 +30,18 @@
 bool app_only_plans(const settings *s);
 /* app_plan_check - whether options that are about the plan come with --dry-run, and name a machine. Local. */
 weft_status app_plan_check(const settings *s, weft_error *error);
+/* What is told of a plan besides. */
+typedef struct app_plan_asked {
+    app_pipe pipe; /* of a pipeline, else {0} */
+    /* for --json: what would help, a list, or NULL. Own it. On the root alone, after --calibrate */
+    weft_status (*advise)(void *context, json_t **list, weft_error *error);
+    void *context;
+} app_plan_asked;
+
 /* app_plan - of a program on a mesh without ranks: what --calibrate measures, then by the root and for --dry-run the plan, and how long --machine takes
- * for it. Collective over the job where --calibrate is given.
- *
- * pipe  of a pipeline, else {0} */
+ * for it. Collective over the job where --calibrate is given. */
 weft_status app_plan(const settings *s, const weft_world *world, const weft_program *program,
-                     const app_pipe *pipe, weft_error *error);
+                     const app_plan_asked *asked, weft_error *error);
 /* app_plan_keep - for --keep-plan: plan.json in the folder of --run, which is there; by the root alone. Local. */
 weft_status app_plan_keep(const settings *s, const weft_program *program, const app_pipe *pipe,
                           weft_error *error);

@@ -103,7 +103,8 @@ settings *app_search_settings(const app_search *search, const weft_choice *choic
 
 static bool is_own(const char *name)
 {
-    static const char *const others[] = {"mesh", "layout", "zero", "json", "config"};
+    static const char *const others[] = {"mesh",   "layout",  "zero",    "json",
+                                         "config", "dry-run", "explain", "slow"};
     for (int i = 0; i < N_OWN; i++)
         if (strcmp(own[i], name) == 0) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -67,20 +67,33 @@ bool app_spent_is_long(const app_spent *spent)
     return all_of(spent) >= LEAST_SECONDS;
 }
 
-bool app_spent_tell(const app_spent *spent, char *text, size_t room)
+int app_spent_list(const app_spent *spent, app_spent_part *parts)
 {
     const double all = all_of(spent);
     bool told[APP_SPENDINGS] = {false};
-    size_t used = 0;
     app_spending what;
+    int n = 0;
+    if (!app_spent_is_long(spent)) return 0;
+    while ((what = next_largest(spent, told, LEAST_PART * all)) != APP_ON_STEPS)
+        parts[n++] = (app_spent_part){.what = spendings[what].what,
+                                      .helps = spendings[what].helps,
+                                      .seconds = spent->seconds[what],
+                                      .share = spent->seconds[what] / all};
+    return n;
+}
+
+bool app_spent_tell(const app_spent *spent, char *text, size_t room)
+{
+    app_spent_part parts[APP_SPENDINGS];
+    const int n = app_spent_list(spent, parts);
+    size_t used = 0;
     *text = '\0';
-    if (!app_spent_is_long(spent)) return false;
-    while ((what = next_largest(spent, told, LEAST_PART * all)) != APP_ON_STEPS && used < room) {
+    for (int i = 0; i < n && used < room; i++) {
         char time[WEFT_TIME_TEXT];
         used += (size_t)snprintf(text + used, room - used, "%s%s took %s, %.1f %% of the run: %s",
-                                 used ? "\n" : "", spendings[what].what,
-                                 weft_time_text(spent->seconds[what], time),
-                                 100 * spent->seconds[what] / all, spendings[what].helps);
+                                 used ? "\n" : "", parts[i].what,
+                                 weft_time_text(parts[i].seconds, time), 100 * parts[i].share,
+                                 parts[i].helps);
     }
     return used > 0;
 }

@@ -31,6 +31,14 @@ void app_spent_begin(app_spent *spent);
 void app_spent_lap(app_spent *spent, app_spending what);
 /* app_spent_is_long - whether a run took so long that its times say something: 5 s. Local; pure. */
 bool app_spent_is_long(const app_spent *spent);
+/* What took 2 % of the time or more. */
+typedef struct app_spent_part {
+    const char *what, *helps; /* "waiting for input"; a sentence */
+    double seconds, share;    /* of the whole run */
+} app_spent_part;
+/* app_spent_list - of a run that took 5 s what it was spent on beside steps, the largest first, into parts [APP_SPENDINGS]. returns how
+ * many there are. Local; pure. */
+int app_spent_list(const app_spent *spent, app_spent_part *parts);
 /* app_spent_tell - whether something took 2 % of the time or more, of a run that took 5 s: a line for each into text [room], with what
  * helps, the largest first. Local; pure. */
 bool app_spent_tell(const app_spent *spent, char *text, size_t room);

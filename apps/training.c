@@ -198,17 +198,28 @@ static void look_around(const app_training *training, const app_training_parts *
     app_search_knob(&l->search, "batch", false, NULL, 0, 0);
 }
 
-/* The one change that would help most, from the root; within: 0, or the seconds in which the other processes wait. */
-static weft_status advise(const app_training *training, const app_training_parts *parts,
-                          double within, weft_error *error)
+/* The one change that would help most. */
+static void tell_advice(const looking *l, const weft_program *program)
 {
     char text[APP_ADVICE_BYTES];
+    weft_error error = {.rank = -1};
+    (void)!app_advise_line(&l->search, program, 0, text, &error);
+    if (error.status != WEFT_OK) fprintf(stderr, "%s\n", error.message);
+    if (*text) printf("\n%s\n", text);
+}
+
+/* The same at the end, from the root, while the other processes wait. */
+static void tell_end(const app_training *training, const app_training_parts *parts)
+{
+    char text[APP_ADVICE_BYTES];
+    weft_error error = {.rank = -1};
     looking l;
-    if (!weft_world_is_root()) return WEFT_OK;
+    if (!weft_mesh_is_root(training->mesh)) return;
     look_around(training, parts, &l);
-    WEFT_TRY(app_advise(&l.search, training->program[APP_LEARNS], within, text, error));
-    if (*text) printf("%s%s\n", within > 0 ? "" : "\n", text);
-    return WEFT_OK;
+    (void)!app_advise_end(&l.search, training->program[APP_LEARNS], &training->run.spent,
+                          training->run.step, text, &error);
+    if (*text) puts(text);
+    if (error.status != WEFT_OK) fprintf(stderr, "%s\n", error.message);
 }
 
 /* The plan of a step, in place of all that would follow. All processes come to the same. */
@@ -217,18 +228,20 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
 {
     app_run_reads reads;
     const settings *s = training->settings;
+    looking l;
     weft_status status = compile(training, parts, &reads, error);
-    if (status == WEFT_OK)
-        status = app_plan(s, world, training->program[APP_LEARNS], &(app_pipe){0}, error);
-    if (status == WEFT_OK && settings_flag(s, "dry-run") && !settings_flag(s, "json"))
-        (void)!advise(training, parts, 0, error);
+    look_around(training, parts, &l);
+    app_advising advising = {&l.search, training->program[APP_LEARNS]};
+    const app_plan_asked asked = {.advise = app_advise_list, .context = &advising};
+    if (status == WEFT_OK) status = app_plan(s, world, advising.program, &asked, error);
+    const bool is_text = settings_flag(s, "dry-run") && !settings_flag(s, "json");
+    if (status == WEFT_OK && is_text && weft_world_is_root()) tell_advice(&l, advising.program);
     return weft_world_agree(error);
 }
 
 static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
     app_run_reads reads;
-    weft_error ignored = {.rank = -1};
     weft_program **program = &training->program[APP_LEARNS];
     WEFT_TRY(compile(training, parts, &reads, error));
     if (parts->open(training, error) == WEFT_OK)
@@ -243,8 +256,7 @@ static weft_status learn(app_training *training, const app_training_parts *parts
                                  .items = (double)settings_count(training->settings, "batch"),
                                  .unit = "samples"};
     WEFT_TRY(app_run_all(&training->run, &setup, &reads, error));
-    if (app_spent_is_long(&training->run.spent) && *settings_text(training->settings, "machine"))
-        (void)!advise(training, parts, APP_ADVICE_SECONDS, &ignored);
+    tell_end(training, parts);
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
 }
 

@@ -12,6 +12,7 @@
 #ifndef WEFT_APPS_TRAINING_H
 #define WEFT_APPS_TRAINING_H
 
+#include "advise.h"
 #include "app.h"
 #include "metrics.h"
 #include "plan.h"
@@ -50,7 +51,8 @@
 #define APP_CONTINUE_OPTIONS(folder)                                                               \
     {"run", OPTION_TEXT, folder, "DIR", "Continuing", "folder for checkpoints, metrics.jsonl"},    \
         APP_RUN_OPTIONS, APP_METRICS_OPTION("Continuing"), APP_TRACE_OPTION("Continuing"),         \
-        APP_PLAN_OPTIONS("The plan"), APP_SEARCH_OPTIONS("Search"),                                \
+        APP_PLAN_OPTIONS("The plan"), APP_ADVICE_OPTION("Continuing"),                             \
+        APP_SEARCH_OPTIONS("Search"),                                                              \
     {                                                                                              \
         "config", OPTION_TEXT, "", "FILE", "Continuing", "read settings from here first"           \
     }

@@ -218,6 +218,8 @@ static weft_status add(const weft_engine *engine, weft_error *error)
     return WEFT_OK;
 }
 
+WEFT_SIZE_IS_WHOLE(weft_engine, check);
+
 weft_status weft_extend_engine(const weft_engine *engine, weft_error *error)
 {
     weft_engine taken;

@@ -322,6 +322,8 @@ static weft_status check_all(checking *c, weft_error *error)
     return check_meshes(c, dtypes >> WEFT_F64 & 1 ? WEFT_F64 : WEFT_F32, error);
 }
 
+WEFT_SIZE_IS_WHOLE(weft_check, spare);
+
 weft_status weft_check_op(const weft_check *check, int64_t *n_runs, weft_error *error)
 {
     checking c = {.n_runs = 0};

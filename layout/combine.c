@@ -117,6 +117,8 @@ static weft_status add(const weft_combine_rule *rule, weft_combine *kind, weft_e
     return WEFT_OK;
 }
 
+WEFT_SIZE_IS_WHOLE(weft_combine_rule, identity);
+
 weft_status weft_extend_combine(const weft_combine_rule *rule, weft_combine *kind,
                                 weft_error *error)
 {

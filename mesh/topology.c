@@ -109,6 +109,13 @@ const weft_machine *weft_machine_info(void)
     return &machine.info;
 }
 
+int64_t weft_machine_memory(void)
+{
+    const weft_machine *m = weft_machine_info();
+    return m->memory_limit > 0 && m->memory_limit < m->memory_bytes ? m->memory_limit
+                                                                    : m->memory_bytes;
+}
+
 const weft_told *weft_topology_told(void)
 {
     weft_machine_info();

@@ -45,6 +45,8 @@ const weft_optimizer_rule *weft_rule_find(const char *name, weft_error *error)
 
 /* ---- from outside ---------------------------------------------------------------------------- */
 
+WEFT_SIZE_IS_WHOLE(weft_optimizer_rule, defaults);
+
 weft_status weft_optimizer_rule_take(const weft_optimizer_rule *given, weft_optimizer_rule *rule,
                                      weft_error *error)
 {

@@ -129,6 +129,7 @@ static const option options[] = {
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
     APP_PLAN_OPTIONS("Output"),
+    APP_ADVICE_OPTION("Output"),
     APP_SEARCH_OPTIONS("Search"),
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: place, fuse, schedule or another one"},
@@ -175,7 +176,7 @@ static weft_status print_advice(const gpt_setup *setup, weft_error *error)
     char text[APP_ADVICE_BYTES];
     app_search search;
     gpt_search_open(setup->settings, &search);
-    WEFT_TRY(app_advise(&search, setup->program, 0, text, error));
+    WEFT_TRY(app_advise_line(&search, setup->program, 0, text, error));
     if (*text) printf("\n%s\n", text);
     return WEFT_OK;
 }
@@ -186,8 +187,11 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     WEFT_TRY(weft_mesh_plan(mesh, &setup->mesh, error));
     WEFT_TRY(gpt_setup_build(setup, error));
     WEFT_TRY(gpt_setup_compile(setup, error));
-    const app_pipe pipe = gpt_setup_pipe(setup);
-    WEFT_TRY(app_plan(setup->settings, world, setup->program, &pipe, error));
+    app_search search;
+    gpt_search_open(setup->settings, &search);
+    app_advising advising = {&search, setup->program};
+    const app_plan_asked asked = {gpt_setup_pipe(setup), app_advise_list, &advising};
+    WEFT_TRY(app_plan(setup->settings, world, setup->program, &asked, error));
     const bool is_text =
         settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");
     if (!weft_world_is_root() || !is_text) return WEFT_OK;

@@ -80,11 +80,11 @@ static void say_advice(const gpt_setup *setup, gpt_report *report)
     app_search search;
     if (!weft_mesh_is_root(setup->mesh)) return;
     if (app_spent_tell(&setup->run.spent, text, sizeof text)) gpt_report_say(report, text);
-    if (!app_spent_is_long(&setup->run.spent) || !*settings_text(setup->settings, "machine"))
-        return;
     gpt_search_open(setup->settings, &search);
-    if (app_advise(&search, setup->program, APP_ADVICE_SECONDS, text, &ignored) == WEFT_OK && *text)
-        gpt_report_say(report, text);
+    (void)!app_advise_end(&search, setup->program, &setup->run.spent, setup->run.step, text,
+                          &ignored);
+    if (*text) gpt_report_say(report, text);
+    if (ignored.status != WEFT_OK) gpt_report_say(report, ignored.message);
 }
 
 static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)

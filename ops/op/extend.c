@@ -6,6 +6,13 @@
 #include "weft/extend/size.h"
 #include "weft/name.h"
 
+WEFT_SIZE_IS_WHOLE(weft_op, variants);
+WEFT_SIZE_IS_WHOLE(weft_element, text);
+WEFT_SIZE_IS_WHOLE(weft_kernel, spare);
+WEFT_SIZE_IS_WHOLE(weft_loop_driver, again);
+/* Kernels of before end with it: whatever they have in their padding says nothing. */
+_Static_assert(offsetof(weft_kernel, prepares_alike) % sizeof(size_t) == 0, "in old padding");
+
 /* ---- ops ------------------------------------------------------------------------------------- */
 
 static const weft_op *op_called(const char *name)
@@ -96,11 +103,12 @@ static weft_status fail_unknown(const char *op, weft_error *error)
 
 weft_status weft_extend_kernel(const char *op, const weft_kernel *kernel, weft_error *error)
 {
-    weft_kernel taken;
+    weft_kernel taken = {0};
     WEFT_GIVEN(op, error);
     WEFT_GIVEN(kernel, error);
-    WEFT_TRY(weft_size_take(kernel, &taken, offsetof(weft_kernel, release), sizeof taken,
-                            "weft_extend_kernel", error));
+    WEFT_TRY(weft_size_take(kernel, &taken, offsetof(weft_kernel, release),
+                            WEFT_SIZE_TO(weft_kernel, prepares_alike), "weft_extend_kernel",
+                            error));
     const weft_op *of = op_called(op);
     if (of == NULL) return fail_unknown(op, error);
     if (of->element != NULL || of->expands)

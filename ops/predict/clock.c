@@ -80,13 +80,11 @@ weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int ran
     return time;
 }
 
-/* Where the model says nothing else all ranks are on one host. */
 static int ranks_of_host(const weft_mesh *mesh, const weft_machine_model *model, int asked)
 {
     const int all = weft_mesh_n_ranks(mesh);
-    const int levels = model->n_levels > 1 ? model->levels[model->n_levels - 2].ranks : all;
-    const int ranks = asked > 0 ? asked : levels;
-    return ranks < all ? ranks : all;
+    if (asked > 0) return asked < all ? asked : all;
+    return weft_machine_model_host_ranks(model, all);
 }
 
 weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *model, int host_ranks,

@@ -75,6 +75,13 @@ const char *weft_machine_model_processor(const weft_machine_model *model)
     return model ? model->processor : "";
 }
 
+int weft_machine_model_host_ranks(const weft_machine_model *model, int n_ranks)
+{
+    if (!model) return 0;
+    const int levels = model->n_levels > 1 ? model->levels[model->n_levels - 2].ranks : n_ranks;
+    return levels < n_ranks ? levels : n_ranks;
+}
+
 const char *weft_machine_model_made(const weft_machine_model *model)
 {
     return model ? model->made : "";

@@ -67,8 +67,11 @@ static bool fits(const advising *a, int64_t bytes)
 static void note(const advising *a, const weft_choice *choice, const weft_search_price *price,
                  weft_advised *to)
 {
-    *to = (weft_advised){
-        .choice = *choice, .seconds = price->prediction.seconds, .bytes = price->bytes};
+    *to = (weft_advised){.choice = *choice,
+                         .seconds = price->prediction.seconds,
+                         .work_seconds = price->prediction.work_seconds,
+                         .exposed_seconds = price->prediction.exposed_seconds,
+                         .bytes = price->bytes};
     weft_neighbours_tell(a->from, choice, to->options, sizeof to->options);
 }
 
@@ -224,6 +227,8 @@ static weft_status advise(advising *a, weft_error *error)
     WEFT_TRY(find_dims(a, error));
     WEFT_TRY(plan_whole(a, a->from, &now, error));
     a->advice->seconds = now.seconds;
+    a->advice->work_seconds = now.work_seconds;
+    a->advice->exposed_seconds = now.exposed_seconds;
     a->advice->bytes = now.bytes;
     a->advice->fits = fits(a, now.bytes);
     if (!a->advice->fits) return find_smaller(a, error);

@@ -44,11 +44,9 @@ double weft_search_act_seconds(const weft_search_rates *rates, const char *op)
 
 int weft_search_host_ranks(const weft_search_options *options)
 {
-    const weft_machine_model *machine = options->machine;
-    const int all = options->ranks;
-    const int levels = machine->n_levels > 1 ? machine->levels[machine->n_levels - 2].ranks : all;
-    const int ranks = options->host_ranks > 0 ? options->host_ranks : levels;
-    return ranks < all ? ranks : all;
+    const int all = options->ranks, asked = options->host_ranks;
+    if (asked > 0) return asked < all ? asked : all;
+    return weft_machine_model_host_ranks(options->machine, all);
 }
 
 void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,

@@ -3,7 +3,10 @@
  */
 #include "ops/planted_machine.h"
 
+#include <jansson.h>
+
 #include "text_folder.h"
+#include "weft/mesh.h"
 
 enum { LINE = 4096 };
 
@@ -106,7 +109,148 @@ static void test_a_healthy_plan_is_told_nothing(void)
 {
     CHECK(strstr(plan(GPT, "even", "")->text, "advice") == NULL);
     CHECK(strstr(plan(SEQ, "even", "")->text, "advice") == NULL);
-    CHECK(strstr(plan(GPT, "even", "--json")->text, "advice") == NULL);
+}
+
+/* ---- as data ------------------------------------------------------------------------------------ */
+
+static json_t *plan_json(const char *command, const char *machine)
+{
+    char line[LINE];
+    snprintf(line, sizeof line, "%s/%s --dry-run --json --machine %s/%s.json >%s/plan.json",
+             WEFT_TEST_BIN, command, folder, machine, folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    snprintf(line, sizeof line, "%s/plan.json", folder);
+    json_t *json = json_load_file(line, 0, NULL);
+    CHECK(json != NULL);
+    return json;
+}
+
+static double seconds_of(const json_t *plan)
+{
+    return json_number_value(json_object_get(json_object_get(plan, "prediction"), "seconds"));
+}
+
+/* Each command is typed again, and takes what its entry says: to the last digits. The first is the one of the line. */
+static void test_each_command_takes_what_its_entry_says(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += 2) {
+        json_t *json = plan_json(cases[i].command, cases[i].machine), *entry;
+        const json_t *list = json_object_get(json, "advice");
+        size_t k;
+        double before = 1;
+        CHECK(json_array_size(list) >= 1);
+        json_array_foreach(list, k, entry)
+        {
+            const char *command = json_string_value(json_object_get(entry, "command"));
+            const double gain = json_number_value(json_object_get(entry, "gain_seconds")),
+                         share = json_number_value(json_object_get(entry, "gain_share"));
+            char again[LINE];
+            if (!CHECK(command != NULL)) continue;
+            snprintf(again, sizeof again, "%s --advice never", command);
+            json_t *then = plan_json(again, cases[i].machine);
+            CHECK_CLOSE(seconds_of(then), seconds_of(json) - gain, 1e-9 * seconds_of(json));
+            CHECK_CLOSE(share, gain / seconds_of(json), 1e-9);
+            CHECK(share >= 0.02 && share <= before);
+            before = share;
+            json_decref(then);
+        }
+        const char *what = json_string_value(json_object_get(json_array_get(list, 0), "what"));
+        CHECK_TEXT(plan(cases[i].command, cases[i].machine, "")->text, what ? what : "(none)");
+        json_decref(json);
+    }
+    json_t *json = plan_json(GPT " --recompute --advice never", "even");
+    CHECK(json_object_get(json, "advice") == NULL);
+    json_decref(json);
+    json = plan_json(GPT, "even");
+    CHECK_EQ_INT((long long)json_array_size(json_object_get(json, "advice")), 0);
+    CHECK(json_is_array(json_object_get(json, "advice")));
+    json_decref(json);
+}
+
+/* Two ranks that need seven tenths of this host's memory each: one of them fits, and both do not. The machine's file says that a host
+ * has two. */
+static void test_the_ranks_of_a_host_share_its_memory(void)
+{
+    static const char *const wide = GPT " --mesh data:2 --layout batch:data --batch 64";
+    char command[LINE];
+    json_t *json = plan_json(wide, "even");
+    const double peak = json_number_value(json_object_get(json_object_get(json, "memory"), "peak"));
+    const long long half = (long long)(0.7 * (double)weft_machine_memory() / peak * 32);
+    json_decref(json);
+    snprintf(command, sizeof command, GPT " --mesh data:1 --batch %lld", half);
+    CHECK(strstr(plan(command, "even", "")->text, "advice: a rank needs") == NULL);
+    snprintf(command, sizeof command, GPT " --mesh data:2 --layout batch:data --batch %lld",
+             2 * half);
+    CHECK_TEXT(plan(command, "even", "")->text, "\nadvice: the 2 ranks of a host need ");
+    json = plan_json(command, "even");
+    const char *reason = json_string_value(
+        json_object_get(json_array_get(json_object_get(json, "advice"), 0), "reason"));
+    CHECK_TEXT(reason ? reason : "(none)", "the 2 ranks of a host need ");
+    json_decref(json);
+}
+
+/* ---- at the end of a run -------------------------------------------------------------------------- */
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+#define TRAIN                                                                                      \
+    "gpt train --data text.txt --layers 1 --width 64 --heads 4 --seq 32 --dropout 0 --batch 16 "   \
+    "--steps 2 --mesh data:2 --machine even.json "
+
+/* What the line says, whatever its breaks; "" where there is none. */
+static const char *line_of(const command_result *r)
+{
+    static char line[LINE];
+    const char *at = strstr(r->text, "advice: ");
+    const char *end = at ? strstr(at, " % less") : NULL;
+    snprintf(line, sizeof line, "%.*s", end ? (int)(end - at) : 0, at ? at : "");
+    return line;
+}
+
+/* On threads and on processes: the line of the plan, once, and in advice.json. */
+static void check_run(const char *launcher, const char *planned)
+{
+    char line[LINE];
+    snprintf(line, sizeof line,
+             "rm -rf run; %s " WEFT_TEST_BIN "/" TRAIN "--advice always --run run", launcher);
+    const command_result *r = text_folder_run(line);
+    if (!CHECK_EQ_INT(r->status, 0)) printf("%s\n", r->text);
+    CHECK_EQ_INT(count(r->text, "advice: "), 1);
+    CHECK(strcmp(line_of(r), planned) == 0);
+    snprintf(line, sizeof line, "%s/run/advice.json", folder);
+    json_t *json = json_load_file(line, 0, NULL);
+    const char *what = json_string_value(
+        json_object_get(json_array_get(json_object_get(json, "advice"), 0), "what"));
+    CHECK_EQ_INT(json_integer_value(json_object_get(json, "step")), 2);
+    CHECK_TEXT(planned, what ? what : "(none)");
+    json_decref(json);
+}
+
+static void test_the_end_of_a_run_says_it_once(void)
+{
+    char planned[LINE], line[LINE];
+    const command_result *r = text_folder_run(WEFT_TEST_BIN "/" TRAIN "--dry-run");
+    snprintf(planned, sizeof planned, "%s", line_of(r));
+    CHECK_TEXT(planned, "advice: with ");
+    check_run("", planned);
+    if (WEFT_TEST_MPIEXEC[0] != '\0') {
+        check_run(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", planned);
+        r = text_folder_run(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe " WEFT_TEST_BIN "/" TRAIN
+                                              "--dry-run");
+        CHECK_EQ_INT(count(r->text, "advice: "), 1);
+        CHECK(strcmp(line_of(r), planned) == 0);
+    }
+    /* a run that is told nothing leaves nothing of an older one */
+    r = text_folder_run(WEFT_TEST_BIN "/" TRAIN "--run run --advice never --steps 3");
+    CHECK(r->status == 0 && count(r->text, "advice: ") == 0);
+    snprintf(line, sizeof line, "%s/run/advice.json", folder);
+    CHECK(access(line, F_OK) != 0);
 }
 
 int main(void)
@@ -116,6 +260,9 @@ int main(void)
     RUN(test_the_command_with_it_takes_what_is_told);
     RUN(test_a_slow_rank_is_told);
     RUN(test_a_healthy_plan_is_told_nothing);
+    RUN(test_each_command_takes_what_its_entry_says);
+    RUN(test_the_ranks_of_a_host_share_its_memory);
+    RUN(test_the_end_of_a_run_says_it_once);
     text_folder_close();
     return weft_test_report();
 }

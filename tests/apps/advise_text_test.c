@@ -78,7 +78,8 @@ static void test_too_little_memory(void)
     app_advice advice = advice_of(0.02, 0.03);
     advice.plans.fits = false;
     advice.plans.bytes = (int64_t)4 << 30;
-    advice.memory = (int64_t)2 << 30;
+    advice.host_memory = (int64_t)2 << 30;
+    advice.host_ranks = 1;
     advice.plans.best[0].bytes = (int64_t)1 << 30;
     CHECK(app_advice_text(&advice, text, sizeof text));
     CHECK_TEXT(text, "a rank needs 4.0 GiB and has 2.0 GiB; with --zero 1 it needs 1.0 GiB, and a "
@@ -98,6 +99,22 @@ static void test_too_little_memory(void)
                "none of 17 other plans fits; with --recompute it needs least, 3.0 GiB: take more");
 }
 
+/* Each of them may fit, and all of them not. */
+static void test_the_ranks_of_a_host_share_its_memory(void)
+{
+    char text[ROOM];
+    app_advice advice = advice_of(0.02, 0.03);
+    advice.plans.fits = false;
+    advice.plans.bytes = (int64_t)1 << 30;
+    advice.host_ranks = 4;
+    advice.host_bytes = (int64_t)4 << 30;
+    advice.host_memory = (int64_t)2 << 30;
+    advice.plans.best[0].bytes = (int64_t)1 << 28;
+    CHECK(app_advice_text(&advice, text, sizeof text));
+    CHECK_TEXT(text, "the 4 ranks of a host need 4.0 GiB and it has 2.0 GiB, and a rank needs 1.0 "
+                     "GiB; with --zero 1 it needs 0.2 GiB, and a step takes 30 ms");
+}
+
 int main(void)
 {
     RUN(test_the_gain_is_told_with_both_times);
@@ -105,5 +122,6 @@ int main(void)
     RUN(test_a_slow_rank);
     RUN(test_others_are_told_in_order);
     RUN(test_too_little_memory);
+    RUN(test_the_ranks_of_a_host_share_its_memory);
     return weft_test_report();
 }

@@ -4,7 +4,7 @@
  * board_test --tensorboard: the reader of the Python package tensorboard has the same numbers.
  */
 #include "command.h"
-#include "events_read.h"
+#include "histograms_read.h"
 
 #include "text_folder.h"
 
@@ -47,48 +47,6 @@ static read_file board_of(const char *name)
     read_file f = read_events(paths[0]);
     CHECK(f.is_whole);
     return f;
-}
-
-static const read_event *find(const read_file *f, const char *tag, int64_t step)
-{
-    for (int i = 0; i < f->n; i++)
-        if (strcmp(f->events[i].tag, tag) == 0 && f->events[i].step == step) return &f->events[i];
-    return NULL;
-}
-
-/* ---- histograms --------------------------------------------------------------------------------- */
-
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) <= 1e-4 * (fabs(a) + fabs(b)) + 1e-6;
-}
-
-/* Variables of the first step are equal to the bit, and so are counts; gradients are equal but for rounding, which may carry a number over a
- * limit. */
-static void check_equal(const read_event *a, const read_event *b)
-{
-    const bool is_exact = strncmp(a->tag, "variables", 9) == 0 && a->step == 1;
-    double moved = 0;
-    if (!CHECK(a->is_histogram && b->is_histogram && a->n_parts == b->n_parts)) return;
-    CHECK(is_near(a->low, b->low) && is_near(a->high, b->high) && a->count == b->count);
-    CHECK(is_near(a->sum, b->sum) && is_near(a->squares, b->squares));
-    for (int i = 0; i < a->n_parts; i++)
-        moved += fabs(a->counts[i] - b->counts[i]);
-    weft_test_check(is_exact ? moved == 0 && a->low == b->low && a->high == b->high
-                             : moved <= 4 + 0.01 * a->count,
-                    __FILE__, __LINE__, a->tag);
-}
-
-static int check_histograms(const read_file *a, const read_file *b)
-{
-    int n = 0;
-    for (int i = 0; i < a->n; i++) {
-        if (!a->events[i].is_histogram) continue;
-        const read_event *its = find(b, a->events[i].tag, a->events[i].step);
-        if (CHECK(its != NULL)) check_equal(&a->events[i], its);
-        n++;
-    }
-    return n;
 }
 
 static const char *const ways[][2] = {
@@ -138,10 +96,10 @@ static void test_what_is_trained_is_the_same(void)
     CHECK(memcmp(with, without, sizeof with) == 0);
     read_file f = board_of("tb");
     for (int step = 1; step <= 6; step++) {
-        const read_event *loss = find(&f, "loss", step);
+        const read_event *loss = read_find(&f, "loss", step);
         CHECK(loss && loss->is_scalar && loss->number == (double)(float)with[step - 1]);
-        CHECK(find(&f, "rate", step) && find(&f, "grad_norm", step) &&
-              find(&f, "tokens_per_s", step));
+        CHECK(read_find(&f, "rate", step) && read_find(&f, "grad_norm", step) &&
+              read_find(&f, "tokens_per_s", step));
     }
     read_done(&f);
 }

@@ -246,6 +246,54 @@ static void test_a_plan_beside_its_run(void)
     json_decref(json);
 }
 
+/* The names in "apart", each with a blank. */
+static const char *apart(const char *a, const char *b)
+{
+    static char text[100];
+    size_t i;
+    json_t *one, *json = diff_json(a, b);
+    *text = '\0';
+    json_array_foreach(json_object_get(json, "apart"), i, one)
+    {
+        strcat(text, json_string_value(one));
+        strcat(text, " ");
+    }
+    json_decref(json);
+    return text;
+}
+
+/* Of plans; of runs whose options leave it open; of a trace that is of an older run. */
+static void test_other_meshes_are_told_before_steps(void)
+{
+    char line[LINE];
+    plan_into("four.json", "--mesh data:4 --layout batch:data --machine laptop");
+    plan_into("whole.json", "--mesh data:2 --machine laptop");
+    train("open", ""); /* data:1, which no option says */
+    CHECK_TEXT(apart("data.json", "split.json"), "mesh layout ");
+    CHECK_TEXT(apart("data.json", "four.json"), "mesh ranks ");
+    CHECK_TEXT(apart("data.json", "whole.json"), "layout ");
+    CHECK_TEXT(apart("open", "one"), "mesh layout ranks ");
+    CHECK_TEXT(apart("data.json", "two"), "mesh layout ");
+    CHECK(*apart("data.json", "data.json") == '\0' && *apart("one", "untraced") == '\0');
+    CHECK(strstr(diff("one", "untraced")->text, "differ: ") == NULL);
+    const command_result *r = diff("data.json", "split.json");
+    const char *told = strstr(r->text, "mesh and layout differ: rank 0 does another part"),
+               *steps = strstr(r->text, "what differs most");
+    CHECK(told && steps && told < steps);
+    CHECK_TEXT(diff("data.json", "whole.json")->text, "layout differs: rank 0 does");
+    snprintf(line, sizeof line, "cd %s && rm -rf mixed && cp -r two mixed && cp one/run.json mixed",
+             folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    r = diff("one", "mixed");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "mixed: the trace is of mesh model:2, and the run is on mesh data:2: its");
+    CHECK(strstr(r->text, "what differs most") == NULL);
+    snprintf(line, sizeof line, "cd %s && rm -rf bare && mkdir bare && cp one/metrics.jsonl bare",
+             folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    CHECK_TEXT(diff("one", "bare")->text, "bare is not known: it has neither run.json nor a trace");
+}
+
 static void append(const char *name, const char *text)
 {
     char path[1024];
@@ -288,10 +336,12 @@ static void test_other_files_are_told(void)
         {"[1, 2]", "is JSON and no plan"},
         {"{\"step_list\": 3}", "is JSON and no plan"},
         {"{\"step_list\": [{}]}", "is no plan of this Weft: "},
-        {"{\"step_list\": [{}], \"mesh\": \"a:1\", \"layout\": \"\", \"zero\": 0, \"flops\": 1, "
+        {"{\"step_list\": [{}], \"mesh\": \"a:1\", \"ranks\": 1, \"layout\": \"\", \"zero\": 0, "
+         "\"flops\": 1, "
          "\"memory\": {\"peak\": 1}}",
          "step_list[0] is not as this Weft writes it"},
-        {"{\"step_list\": [], \"mesh\": \"a:1\", \"layout\": \"\", \"zero\": 0, \"flops\": 1, "
+        {"{\"step_list\": [], \"mesh\": \"a:1\", \"ranks\": 1, \"layout\": \"\", \"zero\": 0, "
+         "\"flops\": 1, "
          "\"memory\": {\"peak\": 1}, \"prediction\": {\"steps\": [1]}}",
          "it has 0 steps and predicts 1"},
         {"step 1 loss 2", "this is no JSON"},
@@ -341,6 +391,7 @@ int main(void)
     RUN(test_plans_without_seconds);
     RUN(test_runs_are_compared_by_their_traces);
     RUN(test_a_plan_beside_its_run);
+    RUN(test_other_meshes_are_told_before_steps);
     RUN(test_half_a_last_line_is_no_line);
     RUN(test_other_files_are_told);
     RUN(test_a_cut_plan_is_refused);

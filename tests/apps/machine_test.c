@@ -174,6 +174,27 @@ static void test_a_file_of_another_machine(void)
                   "nothing is added to far.json: machine mine has another processor");
 }
 
+/* One process may use one core, and the other two: the one sees more ranks to a core than there are cores, the other does not. What
+ * all have to do together they decide together. */
+static void test_processes_with_other_cores_measure_the_same(void)
+{
+    if (WEFT_TEST_MPIEXEC[0] == '\0' || text_folder_run("test $(nproc) -ge 2")->status != 0) {
+        puts("skipped: no MPI here, or one core");
+        return;
+    }
+    const int first = command_first_core();
+    char line[1024];
+    snprintf(line, sizeof line,
+             WEFT_TEST_MPIEXEC
+             " -n 2 --oversubscribe --bind-to none sh -c 'if test "
+             "$OMPI_COMM_WORLD_RANK = 0; then exec taskset -c %d \"$@\"; else exec "
+             "\"$@\"; fi' sh " WEFT " calibrate --seconds 1 --noisy --out uneven.json && " WEFT
+             " machine show uneven.json",
+             first);
+    const command_result *r = text_folder_run(line);
+    if (!CHECK_EQ_INT(r->status, 0)) printf("%s\n", r->text);
+}
+
 /* No file may be longer than a kilobyte: the disk is full, for a file that is made larger. */
 static void test_a_full_disk_leaves_the_old_file(void)
 {
@@ -231,6 +252,7 @@ int main(void)
         RUN(test_the_kernels_of_a_training_are_added);
         if (measures_again()) RUN(test_other_programs_are_measured);
         RUN(test_a_file_of_another_machine);
+        if (measures_again()) RUN(test_processes_with_other_cores_measure_the_same);
         if (measures_again()) RUN(test_a_full_disk_leaves_the_old_file);
         RUN(test_what_is_no_machine);
         text_folder_close();

@@ -163,7 +163,7 @@ def expected_kind(plan, step):
 def check_plan(data, plan):
     """Every step that is shown, and all facts of the plan."""
     texts, steps, predicted = data["texts"], data["steps"], plan.get("prediction")
-    lists = ("versions", "step_list", "collectives", "tensors", "decisions", "prediction")
+    lists = ("versions", "step_list", "collectives", "tensors", "decisions", "prediction", "advice")
     same(data["plan"], {name: value for name, value in plan.items() if name not in lists}, "plan")
     check(steps["n"] == len(plan["step_list"]), "the number of steps")
     rows = steps["index"] or range(steps["n"])
@@ -234,8 +234,15 @@ def read_lines(path):
         return [json.loads(line) for line in file]
 
 
+def check_advice(data, wanted):
+    """Every entry, in its order; a command is never cut off."""
+    check(len(data["advice"]) == len(wanted), f"advice: {data['advice']}")
+    for got, one in zip(data["advice"], wanted):
+        same(got, {name: short(value) if isinstance(value, str) and name != "command" else value for name, value in one.items()}, "advice")
+
+
 def train(folder, launcher=()):
-    line = f"train --data text.txt --run {folder} --steps 6 --trace 3..4 --keep-plan --quiet {SMALL} {MESH}".split()
+    line = f"train --data text.txt --run {folder} --steps 6 --trace 3..4 --keep-plan --quiet --advice always {SMALL} {MESH}".split()
     done = subprocess.run([*launcher, f"{BIN}/gpt", *line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     check(done.returncode == 0, f"gpt: {done.stdout.decode()}")
 
@@ -248,6 +255,8 @@ def check_run(folder):
     check_plan(data, plan)
     check_tensors(data, plan)
     check_measured(data)
+    with open(f"{folder}/advice.json", encoding="utf-8") as file:
+        check_advice(data, json.load(file)["advice"])
     check_curves(data, read_lines(f"{folder}/metrics.jsonl"))
     said = {name: value for name, value, _ in data["run"]["said"]}
     check(said["run"] == folder and said["steps"] == "6" and not data["is_going"] and data["notes"] == [], "facts of the run")
@@ -279,6 +288,24 @@ def test_run():
     check("plan" not in left and any("the plan is left out" in note for note in left["notes"]), f"{other['mesh']}: {left['notes']}")
 
 
+def test_two_meshes():
+    """A trace stays in its folder until there is another one. A run that went on elsewhere is not measured by it, and no plan is."""
+    base = f"gpt train --data text.txt --run two --quiet {SMALL} --layout batch:data"
+    run(f"{base} --steps 4 --trace 3..4 --mesh data:2")
+    check("measured" in report("two").data, "its own trace")
+    run(f"{base} --steps 5 --mesh data:5")
+    data = report("two").data
+    check("measured" not in data and any("the trace is of mesh data:2, and the run is on mesh data:5" in note for note in data["notes"]),
+          f"{data['notes']}")
+    os.remove("two/run.json")
+    plan = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:5", "p.json")
+    same_steps = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:2", "q.json")
+    check(len(plan["step_list"]) == len(same_steps["step_list"]), "plans with other steps, which would tell them apart")
+    data = report("two", "--plan", "p.json").data
+    check("measured" not in data and any("the trace is of another plan" in note for note in data["notes"]), f"{data['notes']}")
+    check("measured" in report("two", "--plan", "q.json").data, "the plan of the trace")
+
+
 def test_plan():
     for line in (f"{SMALL} {MESH}", "--layers 1 --width 16 --heads 2 --seq 8 --batch 8",
                  "--layers 4 --scan-layers --width 16 --heads 2 --seq 8 --batch 8 --mesh data:3 --layout batch:data --zero 3 --machine laptop"):
@@ -287,6 +314,9 @@ def test_plan():
         check_plan(data, plan)
         check_tensors(data, plan)
         check("measured" not in data and "curves" not in data, "a plan with measurements")
+        check(("advice" in data) == ("--machine" in line), "advice that nobody asked for, or none")
+        if "advice" in data:
+            check_advice(data, plan["advice"])
     with open("p.json", "rb") as file:
         run("weft report - -o out2.html", stdin=file)
     check(Page("out2.html").data["steps"] == data["steps"], "stdin")
@@ -364,7 +394,8 @@ def evil_plan():
         one["reason"] = EVIL
     for one in plan["tensors"]:
         one["name"] += EVIL
-    return dict(plan, layout=EVIL)
+    advice = [{"what": EVIL, "of": EVIL, "gain_seconds": 0.5, "gain_share": None, "command": EVIL, "reason": EVIL}, {"what": None}, 3]
+    return dict(plan, layout=EVIL, advice=advice)
 
 
 def test_texts():
@@ -375,6 +406,8 @@ def test_texts():
     data = report(folder).data
     check_plan(data, plan)
     check_tensors(data, plan)
+    check_advice(dict(data, advice=data["advice"][:1]), plan["advice"][:1])
+    check(len(data["advice"]) == 2 and data["advice"][1]["command"] is None, f"{data['advice']}")
     check(data["source"] == folder, "the name")
 
 
@@ -519,6 +552,7 @@ def check_in_browser(browser, data, sizes=("1200,900",)):
         result = open_page(browser, "out.html", size)
         check(result["bars"] == count_bars(data) and result["looked"] > 0, f"{result['bars']} bars, {result['looked']} looked at")
         check(result["rows"] == len(data["steps"]["kind"]), f"{result['rows']} rows")
+        check(result["advice"] == len(data.get("advice", [])), f"{result['advice']} rows of advice")
         mesh = data["plan"]["mesh"]
         check(result["some"] and result["boxes"] > 10, "no boxes")
         for one in result["some"]:
@@ -533,8 +567,9 @@ def test_in_browser(browser):
     sent = sum(one["bytes"] for one in data["plan"]["traffic"]) * data["plan"]["ranks"]
     near(result["matrix"], sent, "bytes of the matrix")
     check(result["charts"] == len(data["curves"]["series"]) + 1, f"{result['charts']} charts")
-    wanted = ["summary", "timeline", "time", "memory", "mesh", "traffic", "curves", "steps"]
+    wanted = ["summary", "advice", "timeline", "time", "memory", "mesh", "traffic", "curves", "steps"]
     check(result["sections"] == wanted, f"{result['sections']}")
+    check(result["advice"] > 0, "a run without advice: it has none to be looked at")
     plan = evil_plan()
     write("evil.json", plan)
     check_in_browser(browser, report("evil.json").data)
@@ -560,7 +595,7 @@ def main():
         if BROWSES:
             test_in_browser(browser)
         else:
-            for test in (test_run, test_plan, test_size, test_curves, test_texts, test_mistakes, test_full_disk, test_going, test_mutations):
+            for test in (test_run, test_two_meshes, test_plan, test_size, test_curves, test_texts, test_mistakes, test_full_disk, test_going, test_mutations):
                 test()
         os.chdir(here)
     print("weft report: good")

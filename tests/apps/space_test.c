@@ -124,6 +124,48 @@ static void test_a_grid_has_every_point_once(void)
     CHECK_TEXT(seen[6], "0.001 32 1");
 }
 
+/* Within the range, a step up or down; of a list a neighbour or the same; and never anything else. */
+static void test_near_values(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=8..16,opt=a|b|c,batch=32");
+    char near[SPACE_TEXT];
+    space_near(&s.axes[0], "0.01", 1, near);
+    CHECK(strcmp(near, "0.015") == 0);
+    space_near(&s.axes[0], "0.01", 0, near);
+    CHECK(strcmp(near, "0.006667") == 0);
+    space_near(&s.axes[0], "0.099", 0.9, near);
+    CHECK(strcmp(near, "0.1") == 0);
+    space_near(&s.axes[1], "0", 1, near);
+    CHECK(strcmp(near, "0.05") == 0);
+    space_near(&s.axes[1], "0.02", 0.1, near);
+    CHECK(strcmp(near, "0") == 0);
+    space_near(&s.axes[2], "9", 0.4, near);
+    CHECK(strcmp(near, "8") == 0);
+    space_near(&s.axes[2], "9", 0.6, near);
+    CHECK(strcmp(near, "10") == 0);
+    space_near(&s.axes[2], "16", 0.9, near);
+    CHECK(strcmp(near, "16") == 0);
+    static const struct {
+        const char *from, *to;
+        double draw;
+    } lists[] = {{"a", "a", 0.1}, {"a", "b", 0.8}, {"b", "a", 0.2},
+                 {"b", "b", 0.5}, {"c", "c", 0.9}, {"c", "b", 0}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        space_near(&s.axes[3], lists[i].from, lists[i].draw, near);
+        CHECK(strcmp(near, lists[i].to) == 0);
+    }
+    space_near(&s.axes[4], "32", 0.99, near);
+    CHECK(strcmp(near, "32") == 0);
+    for (uint64_t i = 0; i < 1000; i++) /* however often: inside */
+        for (int a = 0; a < 3; a++) {
+            char value[SPACE_TEXT];
+            space_at_random(&s, 1, (int)i, a, value);
+            space_near(&s.axes[a], value, space_draw(i, 7), near);
+            const double x = atof(near);
+            CHECK(x >= s.axes[a].low * 0.9999 && x <= s.axes[a].high * 1.0001);
+        }
+}
+
 int main(void)
 {
     RUN(test_lists_and_ranges_are_read);
@@ -132,5 +174,6 @@ int main(void)
     RUN(test_points_lie_evenly);
     RUN(test_every_value_of_a_list_comes);
     RUN(test_a_grid_has_every_point_once);
+    RUN(test_near_values);
     return weft_test_report();
 }

@@ -1,7 +1,9 @@
-/* tune_test: weft tune on small trainings. The best part goes on. A search that was killed comes to the same results. Trials that crash are
+/* tune_test: weft tune on small trainings. The better part goes on. A search that was killed comes to the same results. Trials that crash are
  * counted. A trial goes on, on another mesh. Mistakes are told before anything is trained. */
 #include "command.h"
 
+#include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,20 +47,20 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* Nine, three, one: 4, 12 and 36 steps. */
-static void test_the_best_third_goes_on(void)
+/* Nine, four, two: 4, 12 and 36 steps. */
+static void test_the_better_part_goes_on(void)
 {
     static char results[1 << 16];
     char line[256];
     const command_result *r =
         tune("--vary rate=1e-5..1e-1:log --trials 9 --halving 3 --run halved" LEARN "36");
     check_status(r, 0);
-    CHECK_TEXT(r->text, "9 of 9 trials, 0 failed, 84 steps trained");
+    CHECK_TEXT(r->text, "9 of 9 trials, 0 failed, 116 steps trained");
     CHECK_TEXT(r->text, "best: gpt train");
     results_of("halved", results);
     CHECK_EQ_INT(count(results, "\"rung\":0,\"step\":4"), 9);
-    CHECK_EQ_INT(count(results, "\"rung\":1,\"step\":12"), 3);
-    CHECK_EQ_INT(count(results, "\"rung\":2,\"step\":36"), 1);
+    CHECK_EQ_INT(count(results, "\"rung\":1,\"step\":12"), 4);
+    CHECK_EQ_INT(count(results, "\"rung\":2,\"step\":36"), 2);
     snprintf(line, sizeof line, "grep -c '<circle' %s/halved/tune.svg", folder);
     CHECK_EQ_INT(atoi(command_run_all(line).text), 9);
 }
@@ -101,6 +103,168 @@ static void test_a_killed_search_goes_on(void)
     weft_test_check(strcmp(whole, again) == 0, __FILE__, __LINE__, again);
 }
 
+/* ---- populations --------------------------------------------------------------------------------- */
+
+/* What --json says of a search that is done. */
+static json_t *json_of(const char *arguments)
+{
+    char line[2048];
+    snprintf(line, sizeof line, "--json %s", arguments);
+    const command_result *r = tune(line);
+    check_status(r, 0);
+    json_t *json = json_loads(r->text, 0, NULL);
+    if (!CHECK(json != NULL)) printf("%s\n", r->text);
+    return json;
+}
+
+static const json_t *trial_of(const json_t *all, int number)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(all, "trials"), i,
+                       one) if (json_integer_value(json_object_get(one, "trial")) ==
+                                number) return one;
+    return NULL;
+}
+
+static const json_t *round_of(const json_t *all, int trial, int k)
+{
+    return json_array_get(json_object_get(trial_of(all, trial), "rounds"), (size_t)k);
+}
+
+static double result_of(const json_t *all, int trial, int k)
+{
+    return json_number_value(json_object_get(round_of(all, trial, k), "result"));
+}
+
+/* How many did better than a trial after a round. */
+static int place_of(const json_t *all, int n, int trial, int k)
+{
+    int place = 0;
+    for (int t = 0; t < n; t++)
+        place += result_of(all, t, k) < result_of(all, trial, k);
+    return place;
+}
+
+static double loss_at(const char *run, int step)
+{
+    char line[512];
+    snprintf(line, sizeof line,
+             "sed -n 's/.*\"step\":%d,.*\"loss\":\\([^,}]*\\).*/\\1/p' %s/%s/metrics.jsonl", step,
+             folder, run);
+    return atof(command_run_all(line).text);
+}
+
+#define MEMBERS "--vary rate=1e-5..3e-1:log --search population --trials 8 --rounds 3 "
+
+/* The worst quarter, and no other, goes on from the best quarter. Its weights are the other's: the loss of the next step, of the same
+ * sample, is to the bit what the other's is. Its rate is up to half more or a third less. */
+static void test_the_worst_go_on_from_the_best(void)
+{
+    enum { N = 8, ROUNDS = 3, STEPS = 8 };
+    check_status(tune(MEMBERS "--run members" LEARN "24"), 0);
+    json_t *all = json_of(MEMBERS "--run members" LEARN "24");
+    int moved = 0;
+    for (int t = 0; t < N; t++) {
+        char own[40], other[40];
+        snprintf(own, sizeof own, "trial_%04d", t);
+        for (int k = 1; k < ROUNDS; k++) {
+            const json_t *from = json_object_get(round_of(all, t, k), "from");
+            const bool is_worst = place_of(all, N, t, k - 1) >= N - N / 4;
+            CHECK(json_is_integer(from) == is_worst);
+            CHECK_EQ_INT(json_integer_value(json_object_get(round_of(all, t, k), "step")),
+                         STEPS * (k + 1));
+            if (!json_is_integer(from)) continue;
+            const int best = (int)json_integer_value(from);
+            const double rate = atof(json_string_value(json_object_get(
+                             json_object_get(round_of(all, t, k), "settings"), "rate"))),
+                         parent = atof(json_string_value(json_object_get(
+                             json_object_get(round_of(all, best, k - 1), "settings"), "rate")));
+            CHECK(place_of(all, N, best, k - 1) < N / 4);
+            CHECK(rate > 0.66 * parent && rate < 1.51 * parent && rate != parent);
+            snprintf(own, sizeof own, "trial_%04d_r%02d", t, k);
+            snprintf(other, sizeof other, "trial_%04d", best);
+            for (int l = k; l > 0; l--) { /* where the other went on in this round */
+                if (!json_is_integer(json_object_get(round_of(all, best, l), "from"))) continue;
+                snprintf(other, sizeof other, "trial_%04d_r%02d", best, l);
+                break;
+            }
+            char path[60];
+            snprintf(path, sizeof path, "members/%s", own);
+            const double loss = loss_at(path, STEPS * k + 1);
+            snprintf(path, sizeof path, "members/%s", other);
+            CHECK(loss > 0 && loss == loss_at(path, STEPS * k + 1));
+            moved++;
+        }
+    }
+    CHECK_EQ_INT(moved, (ROUNDS - 1) * (N / 4));
+    json_decref(all);
+}
+
+static void test_a_killed_population_goes_on(void)
+{
+    static char whole[1 << 16], again[1 << 16];
+    char line[2048];
+    results_of("members", whole);
+    for (int i = 1; i <= 5; i++) { /* cut off earlier and later */
+        snprintf(line, sizeof line,
+                 "cd %s && timeout -s KILL 0.%d " WEFT_TEST_BIN "/weft tune " MEMBERS
+                 "--run cut_members" LEARN "24 >/dev/null 2>&1",
+                 folder, 2 * i - 1);
+        (void)command_run_all(line);
+    }
+    check_status(tune(MEMBERS "--run cut_members" LEARN "24"), 0);
+    results_of("cut_members", again);
+    weft_test_check(strcmp(whole, again) == 0, __FILE__, __LINE__, again);
+    json_t *a = json_of(MEMBERS "--run members" LEARN "24"),
+           *b = json_of(MEMBERS "--run cut_members" LEARN "24");
+    for (int t = 0; t < 8; t++)
+        CHECK(json_equal(json_object_get(trial_of(a, t), "settings"),
+                         json_object_get(trial_of(b, t), "settings")));
+    json_decref(a);
+    json_decref(b);
+}
+
+/* Members on two meshes: what went on from another is on another mesh than that, at least once. */
+static void test_members_move_between_meshes(void)
+{
+    const char *search = "--vary 'mesh=data:1|data:2,rate=1e-3..1e-2:log' --search population "
+                         "--trials 4 --rounds 4 --seed 5 --run meshes -- gpt train --data text.txt "
+                         "--layout batch:data --layers 1 --width 8 --heads 2 --seq 8 --batch 8 "
+                         "--dropout 0 --quiet --steps 12";
+    check_status(tune(search), 0);
+    json_t *all = json_of(search);
+    int other = 0;
+    for (int t = 0; t < 4; t++)
+        for (int k = 1; k < 4; k++) {
+            const json_t *from = json_object_get(round_of(all, t, k), "from");
+            CHECK_EQ_INT(json_integer_value(json_object_get(round_of(all, t, k), "status")), 0);
+            if (!json_is_integer(from)) continue;
+            const int best = (int)json_integer_value(from);
+            other += !json_equal(
+                json_object_get(json_object_get(round_of(all, t, k), "settings"), "mesh"),
+                json_object_get(json_object_get(round_of(all, best, k - 1), "settings"), "mesh"));
+        }
+    CHECK(other > 0);
+    json_decref(all);
+}
+
+static void test_a_member_that_fails_goes_on_from_another(void)
+{
+    const char *search = "--vary 'heads=2|3,rate=1e-3|1e-2' --search population --trials 4 "
+                         "--rounds 2 --run revived" LEARN "4";
+    check_status(tune(search), 0);
+    json_t *all = json_of(search);
+    int failed = 0;
+    for (int t = 0; t < 4; t++) {
+        const bool is_failed = json_is_null(json_object_get(round_of(all, t, 0), "result"));
+        failed += is_failed;
+        if (is_failed) CHECK(json_is_integer(json_object_get(round_of(all, t, 1), "from")));
+    }
+    CHECK(failed > 0 && failed < 4);
+    json_decref(all);
+}
+
 static void test_time_ends_a_search_that_goes_on(void)
 {
     check_status(
@@ -120,6 +284,24 @@ static void test_trials_move_between_meshes(void)
         "20");
     check_status(r, 0);
     CHECK_TEXT(r->text, "2 of 2 trials, 0 failed, 30 steps trained");
+}
+
+/* A flag and its value are one word. What is told of the best is a command as it is typed. */
+static void test_flags_vary(void)
+{
+    static char best[4096];
+    char line[8192];
+    const command_result *r = tune("--vary 'rope=yes|no' --search grid --run flags" LEARN "4");
+    check_status(r, 0);
+    CHECK_TEXT(r->text, "2 of 2 trials, 0 failed");
+    const char *at = strstr(r->text, "best: gpt ");
+    if (!CHECK(at != NULL)) return;
+    snprintf(best, sizeof best, "%.*s", (int)strcspn(at, "\n") - 6, at + 6);
+    CHECK_TEXT(best, " --rope=");
+    snprintf(line, sizeof line, "cd %s && " WEFT_TEST_BIN "/%s --run flags/again 2>&1", folder,
+             best);
+    const command_result again = command_run_all(line);
+    weft_test_check(again.status == 0, __FILE__, __LINE__, again.text);
 }
 
 static void test_crashes_are_counted(void)
@@ -145,6 +327,14 @@ static void test_mistakes_are_told(void)
         {"--vary 'rate=1|2' --halving 1 --run wrong" LEARN "4", "2 is the least"},
         {"--vary rate=1e-3 --trials 1 --by accuracy --run wrong" LEARN "4",
          "have no such number; they have loss"},
+        {"--vary 'rate=1|2' --search population --halving 2 --run wrong" LEARN "40",
+         "leave out one of the two"},
+        {"--vary 'rate=1|2' --search population --trials 1 --run wrong" LEARN "40",
+         "one member has nobody to go on from"},
+        {"--vary 'rate=1|2' --search population --run wrong" LEARN "4",
+         "has 8 rounds, and the program is to train 4 steps"},
+        {"--vary 'rate=1|2' --search population --run wrong -- gpt train",
+         "the program is to train 0 steps"},
         {"--vary 'rate=1|2' --search grd --run wrong" LEARN "4", "grid"},
         {"--vary 'rate=1|2' --trails 3 --run wrong" LEARN "4", "did you mean --trials?"},
         {"--vary 'rate=1|2' --run halved" LEARN "4", "has another search"},
@@ -159,11 +349,16 @@ static void test_mistakes_are_told(void)
 int main(void)
 {
     if (!text_folder_open("/tmp", "tune")) return 1;
-    RUN(test_the_best_third_goes_on);
+    RUN(test_the_better_part_goes_on);
     RUN(test_a_rung_is_the_beginning_of_the_training);
     RUN(test_a_killed_search_goes_on);
+    RUN(test_the_worst_go_on_from_the_best);
+    RUN(test_a_killed_population_goes_on);
+    RUN(test_members_move_between_meshes);
+    RUN(test_a_member_that_fails_goes_on_from_another);
     RUN(test_time_ends_a_search_that_goes_on);
     RUN(test_trials_move_between_meshes);
+    RUN(test_flags_vary);
     RUN(test_crashes_are_counted);
     RUN(test_mistakes_are_told);
     text_folder_close();

@@ -1,5 +1,6 @@
 /* gpt_test: gpt and mnist train on the device cuda, to the losses that they have on the CPU, under every kind of
  * layout, with ranks in a process and with MPI. They continue, from a checkpoint, on the other device. */
+#include "apps/histograms_read.h"
 #include "apps/text_folder.h"
 
 #include <math.h>
@@ -166,6 +167,44 @@ static void test_a_checkpoint_goes_on_elsewhere(void)
     }
 }
 
+/* ---- histograms ------------------------------------------------------------------------------- */
+
+static read_file board_of(const char *name)
+{
+    char path[256], paths[2][512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!CHECK_EQ_INT(read_folder(path, paths, 2), 1)) exit(1);
+    return read_events(paths[0]);
+}
+
+/* They are counted where the variables are, and are those of the CPU; what is trained is the same with them. */
+static void test_histograms_are_those_of_the_cpu(void)
+{
+    static const char *const ways[] = {"--device cpu", "--device cuda",
+                                       "--device cuda --mesh data:2 --layout batch:data --zero 3"};
+    read_file first = {0};
+    for (int w = 0; w < 3; w++) {
+        double losses[2 * STEPS] = {0};
+        char line[TEXT], name[20];
+        snprintf(name, sizeof name, "board%d", w);
+        snprintf(line, sizeof line, "--steps %d --tensorboard %s/%s --histograms 2 %s", STEPS,
+                 folder, name, ways[w]);
+        CHECK_EQ_INT(train("", line, NULL, losses), STEPS);
+        for (int i = 0; i < STEPS; i++)
+            CHECK_CLOSE(losses[i], alone[i], 1e-5 * alone[i]);
+        read_file f = board_of(name);
+        CHECK(f.is_whole);
+        if (w == 0) {
+            first = f;
+            continue;
+        }
+        CHECK(check_histograms(&first, &f) == 3 * 2 * 29 &&
+              check_histograms(&f, &first) == 3 * 2 * 29);
+        read_done(&f);
+    }
+    read_done(&first);
+}
+
 /* ---- mnist ------------------------------------------------------------------------------------ */
 
 static double mnist_accuracy(const char *arguments)
@@ -203,6 +242,7 @@ int main(void)
     RUN(test_ranks_without_a_gpu_of_their_own_share_one_where_it_is_said);
     RUN(test_processes_have_them);
     RUN(test_a_checkpoint_goes_on_elsewhere);
+    RUN(test_histograms_are_those_of_the_cpu);
     if (access(WEFT_TEST_DATA "/../../shared/data/mnist-t10k", R_OK) == 0)
         RUN(test_mnist_learns_as_on_the_cpu);
     char line[TEXT];

@@ -31,6 +31,8 @@ ROWS = [
     ("run", None, "b/run.json"),
     (None, TRAIN + " --steps 1 --run k --keep-plan --mesh data:2 --layout batch:data --machine laptop", ""),
     ("plan", None, "k/plan.json"),
+    (None, TRAIN + " --steps 2 --run n --mesh data:2 --machine laptop --advice always", ""),
+    ("advice", None, "n/advice.json"),
     ("metrics", None, "a/metrics.jsonl"),
     ("metrics", None, "c/metrics.jsonl"),
     ("plan", PLAN + "--layers 1", ""),

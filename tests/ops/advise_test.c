@@ -236,10 +236,39 @@ static void test_few_layers_judge_as_all_do(void)
     weft_machine_model_destroy(&model);
 }
 
+/* 13 layers go through no two stages: of few layers they would, and need least. The others are advised all the same. */
+static void test_a_neighbour_that_is_refused_as_a_whole_is_left_out(void)
+{
+    weft_knob some[KNOBS];
+    gpt_shape shape = deep;
+    weft_error error = WEFT_NO_ERROR;
+    weft_advice all, few;
+    weft_machine_model *model = machine_of(&even);
+    const problem p = {"", &shape, &even, "pipe:2", "stage:pipe", 0, 1, 1, 1, 0, 0, NULL};
+    memcpy(some, knobs, sizeof some);
+    some[STAGES] = (weft_knob){.name = "stages", .n_values = 2, .values = {1, 2}};
+    weft_choice from = choice_of(&p);
+    from.knobs = some;
+    weft_search_options options = options_of(&p, model);
+    options.knobs = some;
+    shape.layers = 13;
+    CHECK_OK(weft_advise(build, &shape, &options, &from, &all, &error), error);
+    options.memory = all.bytes * 6 / 10;
+    options.layers = shape.layers;
+    options.layers_knob = "stages";
+    CHECK_OK(weft_advise(build, &shape, &options, &from, &few, &error), error);
+    CHECK(!few.fits && few.bytes == all.bytes && few.n_neighbours > 0);
+    CHECK(few.n > 0 || few.smallest.choice.mesh[0] != '\0');
+    for (int i = 0; i < few.n; i++)
+        CHECK(strstr(few.best[i].options, "--stages") == NULL);
+    weft_machine_model_destroy(&model);
+}
+
 int main(void)
 {
     RUN(test_the_right_advice_comes_first);
     RUN(test_seconds_are_those_of_a_plan);
     RUN(test_few_layers_judge_as_all_do);
+    RUN(test_a_neighbour_that_is_refused_as_a_whole_is_left_out);
     return weft_test_report();
 }

@@ -3,6 +3,7 @@
  * them, and ranks whose versions differ. */
 #include "weft/collectives.h"
 #include "loop.h"
+#include "registry.h"
 #include "weft/extend/element.h"
 #include "weft/extend/size.h"
 #include "weft/ops.h"
@@ -264,6 +265,44 @@ static void test_an_older_struct_is_read_up_to_its_size(void)
     CHECK(weft_relay_of(&table) == NULL);
 }
 
+static bool takes_none(const weft_call *call)
+{
+    (void)call;
+    return false;
+}
+
+/* Padding of structs that were compiled before is not 0. A flag behind it is not set by that; spare bytes that say something are
+ * of a newer Weft. */
+static void test_padding_says_nothing(void)
+{
+    static const size_t before = offsetof(weft_kernel, prepares_alike);
+    weft_error error = {0};
+    weft_kernel kernel;
+    const char *op;
+    memset(&kernel, 0xff, sizeof kernel);
+    memset(&kernel, 0, offsetof(weft_kernel, padding));
+    kernel.size = before;
+    kernel.name = "padded";
+    kernel.dtypes = WEFT_DTYPE_BIT(WEFT_F64);
+    kernel.priority = -1;
+    kernel.takes = takes_none;
+    kernel.launch = launch_raise;
+    CHECK_OK(weft_extend_kernel("slice", &kernel, &error), error);
+    const weft_kernel *taken;
+    for (int k = 0; (taken = weft_kernel_at(k, &op)) != NULL; k++)
+        if (strcmp(taken->name, "padded") == 0) break;
+    CHECK(taken && !taken->prepares_alike);
+    kernel.size = sizeof kernel;
+    kernel.name = "spare";
+    kernel.priority = -2;
+    kernel.prepares_alike = true;
+    CHECK_EQ_INT(weft_extend_kernel("slice", &kernel, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "was compiled for a newer Weft");
+    memset(kernel.spare, 0, sizeof kernel.spare);
+    weft_error_clear(&error);
+    CHECK_OK(weft_extend_kernel("slice", &kernel, &error), error);
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 static weft_status compile(weft_mesh *mesh, const char *rules, weft_value value,
@@ -413,6 +452,7 @@ int main(void)
     RUN(test_more_operands_or_results_than_there_is_room_for_are_the_graphs_error);
     RUN(test_a_newer_struct_is_taken_when_it_says_no_more);
     RUN(test_an_older_struct_is_read_up_to_its_size);
+    RUN(test_padding_says_nothing);
     RUN(test_ops_from_outside_run_split);
     RUN(test_a_kernel_from_outside_comes_before_wefts_own);
     RUN(test_the_graphs_text_has_version_and_attributes);

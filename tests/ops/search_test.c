@@ -10,14 +10,15 @@
 /* A perceptron of so many alike layers, whose batch may go through in parts. */
 typedef struct net {
     int64_t batch, width, hidden, layers;
-    bool refuses;
+    bool refuses, names_each; /* each layer's hidden dim has a name of its own */
 } net;
 
 static weft_value layer_of(weft_graph *graph, weft_value x, const net *n, int64_t layer)
 {
+    char up[40], down[40], name[40] = "hidden";
+    if (n->names_each) snprintf(name, sizeof name, "hidden%d", (int)layer);
     const weft_dim batch = weft_dim_of(x, "batch"), width = {"width", n->width};
-    const weft_dim hidden = {"hidden", n->hidden};
-    char up[40], down[40];
+    const weft_dim hidden = {name, n->hidden};
     snprintf(up, sizeof up, "up%d", (int)layer);
     snprintf(down, sizeof down, "down%d", (int)layer);
     const weft_value w =
@@ -334,6 +335,19 @@ static void test_one_rank_and_refused_values(void)
     weft_machine_model_destroy(&model);
 }
 
+/* 40 dims that never meet are subsets without end: they are looked at within bounds. */
+static void test_many_names_of_dims_are_searched(void)
+{
+    const net n = {.batch = 8, .width = 8, .hidden = 8, .layers = 40, .names_each = true};
+    weft_machine_model *model = machine("laptop");
+    const weft_search_options options = {
+        .machine = model, .ranks = 2, .store_dim = "batch", .most = 2};
+    weft_found *found = look(&n, &options);
+    CHECK(found->n > 0);
+    free(found);
+    weft_machine_model_destroy(&model);
+}
+
 static void test_a_choice_is_a_command_line(void)
 {
     const weft_knob knobs[] = {{.name = "parts", .n_values = 1, .values = {1}},
@@ -424,6 +438,7 @@ int main(void)
     RUN(test_what_does_not_fit_is_no_choice);
     RUN(test_bad_input_is_told);
     RUN(test_one_rank_and_refused_values);
+    RUN(test_many_names_of_dims_are_searched);
     RUN(test_a_choice_is_a_command_line);
     RUN(test_turns_are_where_the_order_turns);
     RUN(test_a_larger_batch_turns_the_order);

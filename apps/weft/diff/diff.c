@@ -60,6 +60,22 @@ static void print_total(const diff_side sides[2])
     putchar('\n');
 }
 
+/* The same line of the program is then other work. */
+static void print_apart(const diff_side sides[2], const diff_apart *apart)
+{
+    for (int s = 0; s < 2; s++)
+        if (*sides[s].note) printf("%s: %s\n", sides[s].path, sides[s].note);
+    if (apart->unknown)
+        printf("the mesh of %s is not known: it has neither run.json nor a trace\n",
+               apart->unknown);
+    for (int i = 0; i < apart->n; i++)
+        printf("%s%s", i == 0 ? "" : i + 1 < apart->n ? ", " : " and ", apart->differ[i]);
+    if (apart->n > 0)
+        printf(" differ%s: rank 0 does another part of the work, and its steps are matched all the "
+               "same\n",
+               apart->n == 1 && strcmp(apart->differ[0], "ranks") != 0 ? "s" : "");
+}
+
 /* Of options that both have, and of what one alone says. */
 static void print_facts(const diff_side sides[2])
 {
@@ -93,7 +109,7 @@ static void print_pairs(const diff_side sides[2], const diff_comparison *c, int6
     double rest = 0;
     int n_rest = 0;
     for (int s = 0; s < 2; s++)
-        if (sides[s].n_steps == 0)
+        if (sides[s].n_steps == 0 && !*sides[s].note)
             printf("%s has no trace: train with --trace N..M to compare its steps\n",
                    sides[s].path);
     if (c->n == 0) return;
@@ -116,8 +132,9 @@ static void print_pairs(const diff_side sides[2], const diff_comparison *c, int6
 
 static json_t *side_json(const diff_side *side)
 {
-    return json_pack("{s:s, s:s, s:o, s:s, s:O}", "path", side->path, "kind", side->kind, "seconds",
-                     app_json_number(side->seconds), "from", side->from, "facts", side->facts);
+    return json_pack("{s:s, s:s, s:o, s:s, s:s, s:O}", "path", side->path, "kind", side->kind,
+                     "seconds", app_json_number(side->seconds), "from", side->from, "note",
+                     side->note, "facts", side->facts);
 }
 
 static json_t *pair_json(const diff_pair *pair)
@@ -129,14 +146,17 @@ static json_t *pair_json(const diff_pair *pair)
                      pair->cost[1], "more", diff_more(pair), "why", pair->why);
 }
 
-static weft_status print_json(const diff_side sides[2], const diff_comparison *c, weft_error *error)
+static weft_status print_json(const diff_side sides[2], const diff_apart *apart,
+                              const diff_comparison *c, weft_error *error)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *places = json_array();
+    for (int i = 0; i < apart->n; i++)
+        json_array_append_new(places, json_string(apart->differ[i]));
     for (int i = 0; i < c->n && diff_more(&c->pairs[i]) != 0; i++)
         json_array_append_new(list, pair_json(&c->pairs[i]));
     const char *unit = c->n == 0 ? NULL : c->in_seconds ? "seconds" : "bytes";
-    json_t *all = json_pack("{s:o, s:o, s:o, s:s?, s:o}", "a", side_json(&sides[0]), "b",
-                            side_json(&sides[1]), "more_seconds",
+    json_t *all = json_pack("{s:o, s:o, s:o, s:o, s:s?, s:o}", "a", side_json(&sides[0]), "b",
+                            side_json(&sides[1]), "apart", places, "more_seconds",
                             app_json_number(sides[1].seconds - sides[0].seconds), "unit", unit,
                             "differences", list);
     const bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(1)) == 0;
@@ -157,12 +177,14 @@ static weft_status print_json(const diff_side sides[2], const diff_comparison *c
 static weft_status show(const diff_side sides[2], const settings *s, weft_error *error)
 {
     diff_comparison c;
+    const diff_apart apart = diff_apart_of(sides);
     WEFT_TRY(diff_compare(sides, &c, error));
     weft_status status = WEFT_OK;
     if (settings_flag(s, "json")) {
-        status = print_json(sides, &c, error);
+        status = print_json(sides, &apart, &c, error);
     } else {
         print_total(sides);
+        print_apart(sides, &apart);
         print_facts(sides);
         print_pairs(sides, &c, settings_count(s, "most"));
     }

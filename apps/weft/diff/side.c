@@ -17,6 +17,24 @@ void diff_fact(diff_side *side, const char *name, const char *format, ...)
     json_object_set_new(side->facts, name, json_string(text));
 }
 
+static const char *fact_of(const diff_side *side, const char *name)
+{
+    return json_string_value(json_object_get(side->facts, name));
+}
+
+diff_apart diff_apart_of(const diff_side sides[2])
+{
+    static const char *const names[DIFF_PLACES] = {"mesh", "layout", "ranks"};
+    diff_apart apart = {.n = 0};
+    for (int i = 0; i < DIFF_PLACES; i++) {
+        const char *a = fact_of(&sides[0], names[i]), *b = fact_of(&sides[1], names[i]);
+        if (a && b && strcmp(a, b) != 0) apart.differ[apart.n++] = names[i];
+    }
+    for (int s = 0; s < 2; s++)
+        if (!fact_of(&sides[s], "mesh")) apart.unknown = sides[s].path;
+    return apart;
+}
+
 weft_status diff_side_open(const char *path, diff_side *side, weft_error *error)
 {
     struct stat facts;

@@ -28,7 +28,8 @@ typedef struct diff_side {
     const char *kind; /* "plan", "run" */
     double seconds;   /* of a step of the training; NAN: not known */
     char from[120];   /* whence these are: "predicted for laptop" */
-    json_t *facts;    /* name: text, in order */
+    char note[400];   /* what of it is left out, and why; "": nothing */
+    json_t *facts;    /* name: text, in order; mesh, layout and ranks where they are known */
     int n_steps;      /* 0: its steps are not known */
     diff_step *steps; /* [n_steps] */
     bool has_seconds; /* of steps */
@@ -46,6 +47,16 @@ void diff_side_close(diff_side *side);
 /* side_plan.c, side_run.c: the two kinds. The caller closes, also after a failure. */
 weft_status diff_plan_open(const char *path, diff_side *side, weft_error *error);
 weft_status diff_run_open(const char *folder, diff_side *side, weft_error *error);
+
+/* The places of the two: "mesh", "layout", "ranks", of which each side may or may not know its own. */
+enum { DIFF_PLACES = 3 };
+typedef struct diff_apart {
+    int n;
+    const char *differ[DIFF_PLACES]; /* [n] those that differ */
+    const char *unknown; /* the path of a side whose mesh nobody knows; NULL: there is none */
+} diff_apart;
+/* diff_apart_of - where the two are laid out otherwise: asked before their steps are matched. Local; pure. */
+diff_apart diff_apart_of(const diff_side sides[2]);
 
 /* A fact as text. Local. */
 void diff_fact(diff_side *side, const char *name, const char *format, ...)

@@ -151,16 +151,17 @@ static double sent_by(const json_t *root)
 static weft_status add_facts(diff_side *side, const json_t *root, weft_error *error)
 {
     const char *mesh, *layout;
-    int zero;
+    int zero, ranks;
     double flops;
     json_int_t peak;
     json_error_t where;
-    if (json_unpack_ex((json_t *)(uintptr_t)root, &where, 0, "{s:s, s:s, s:i, s:F, s:{s:I}}",
-                       "mesh", &mesh, "layout", &layout, "zero", &zero, "flops", &flops, "memory",
-                       "peak", &peak) != 0)
+    if (json_unpack_ex((json_t *)(uintptr_t)root, &where, 0, "{s:s, s:i, s:s, s:i, s:F, s:{s:I}}",
+                       "mesh", &mesh, "ranks", &ranks, "layout", &layout, "zero", &zero, "flops",
+                       &flops, "memory", "peak", &peak) != 0)
         return weft_fail(error, WEFT_USAGE, "%.200s is no plan of this Weft: %.120s", side->path,
                          where.text);
     diff_fact(side, "mesh", "%s", mesh);
+    diff_fact(side, "ranks", "%d", ranks);
     diff_fact(side, "layout", "%s", *layout ? layout : "none");
     diff_fact(side, "zero", "%d", zero);
     diff_fact(side, "memory of a rank", "%.1f MiB", (double)peak / 1048576.0);

@@ -50,6 +50,18 @@ static bool is_about_the_run(const char *name)
     return true;
 }
 
+/* Where it really ran: options may leave that open. */
+static void add_places(diff_side *side, const json_t *root)
+{
+    const char *mesh = json_string_value(json_object_get(root, "mesh"));
+    const char *layout = json_string_value(json_object_get(root, "layout"));
+    const json_t *ranks = json_object_get(root, "ranks");
+    if (mesh) diff_fact(side, "mesh", "%s", mesh);
+    if (layout) diff_fact(side, "layout", "%s", *layout ? layout : "none");
+    if (json_is_integer(ranks))
+        diff_fact(side, "ranks", "%lld", (long long)json_integer_value(ranks));
+}
+
 static weft_status read_options(const char *folder, diff_side *side, weft_error *error)
 {
     char path[MAX_PATH];
@@ -62,6 +74,7 @@ static weft_status read_options(const char *folder, diff_side *side, weft_error 
         const char *value = json_string_value(json_object_get(one, "value"));
         if (value && is_about_the_run(name)) diff_fact(side, name, "%s", value);
     }
+    add_places(side, root);
     const json_t *plan = json_object_get(root, "plan"), *machine = json_object_get(root, "machine");
     const char *processor = json_string_value(json_object_get(machine, "processor"));
     diff_fact(side, "memory of a rank", "%.1f MiB",
@@ -243,6 +256,22 @@ static weft_status take_steps(diff_side *side, sources *s, weft_error *error)
     return WEFT_OK;
 }
 
+/* An older trace stays in the folder until another one is made. Of other programs than gpt it alone says where they ran. */
+static bool is_of_run(diff_side *side, const weft_traced *traced)
+{
+    const char *mesh = json_string_value(json_object_get(side->facts, "mesh"));
+    if (mesh && strcmp(mesh, traced->mesh) != 0) {
+        snprintf(side->note, sizeof side->note,
+                 "the trace is of mesh %.100s, and the run is on mesh %.100s: its steps are left "
+                 "out; train with --trace N..M again",
+                 traced->mesh, mesh);
+        return false;
+    }
+    diff_fact(side, "mesh", "%s", traced->mesh);
+    diff_fact(side, "ranks", "%d", traced->n_ranks);
+    return true;
+}
+
 static weft_status read_trace(const char *folder, diff_side *side, bool *is_there,
                               weft_error *error)
 {
@@ -255,7 +284,8 @@ static weft_status read_trace(const char *folder, diff_side *side, bool *is_ther
     side->owner = s;
     side->free_owner = free_sources;
     WEFT_TRY(weft_traced_open(path, &s->traced, error));
-    return s->traced->n_programs > 0 ? take_steps(side, s, error) : WEFT_OK;
+    if (!is_of_run(side, s->traced) || s->traced->n_programs == 0) return WEFT_OK;
+    return take_steps(side, s, error);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------- */

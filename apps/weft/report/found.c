@@ -90,6 +90,8 @@ static weft_status read_run(const char *folder, const char *plan, report_found *
                          "%.300s is JSON, but no run.json: it lacks program; train again with "
                          "--run, or move it away",
                          path);
+    if (is_there(folder, "advice.json", path, sizeof path))
+        WEFT_TRY(read_json(path, &found->advice, error));
     find_metrics(folder, found);
     WEFT_TRY(rings_find(&found->rings, folder, error));
     if (*plan)
@@ -136,5 +138,6 @@ void report_forget(report_found *found)
 {
     json_decref(found->run);
     json_decref(found->plan);
+    json_decref(found->advice);
     rings_close(&found->rings);
 }

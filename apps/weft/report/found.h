@@ -19,6 +19,7 @@ typedef struct report_found {
     bool is_going;      /* a job has the folder now */
     json_t *run;        /* run.json; NULL: none */
     json_t *plan;       /* NULL: none */
+    json_t *advice;     /* advice.json of a run; NULL: none */
     rings rings;
     char metrics[4200]; /* the path of metrics.jsonl; "": none */
 } report_found;

@@ -240,6 +240,7 @@ weft_status report_data_make(report_data *data, report_found *found, const repor
     WEFT_TRY(report_plan_part(data, error));
     WEFT_TRY(report_trace_part(data, error));
     WEFT_TRY(report_curves_part(data, error));
+    report_advice_part(data);
     json_object_set(data->root, "texts", data->texts);
     json_object_set(data->root, "kinds", data->kinds);
     json_object_set(data->root, "notes", data->notes);

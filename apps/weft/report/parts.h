@@ -65,9 +65,11 @@ void report_column(report_data *data, const char *name, const double *numbers, b
 
 /* report_plan_part - the plan's facts, its steps and tensors, its prediction. Nothing without a plan.
  * report_trace_part - what ranks have measured; the steps too, where there is no plan. Nothing without a trace.
- * report_curves_part - metrics.jsonl, as curves. Nothing without it. All Local. */
+ * report_curves_part - metrics.jsonl, as curves. Nothing without it.
+ * report_advice_part - what would help: of a run what its end said, else what its plan says. Nothing where nobody asked. All Local. */
 weft_status report_plan_part(report_data *data, weft_error *error);
 weft_status report_trace_part(report_data *data, weft_error *error);
 weft_status report_curves_part(report_data *data, weft_error *error);
+void report_advice_part(report_data *data);
 
 #endif

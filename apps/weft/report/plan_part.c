@@ -43,7 +43,7 @@ static json_t *facts_of(const json_t *object, const char *const *without)
 static void add_facts(report_data *data, const json_t *plan)
 {
     static const char *const lists[] = {"versions",  "step_list",  "collectives", "tensors",
-                                        "decisions", "prediction", NULL};
+                                        "decisions", "prediction", "advice",      NULL};
     static const char *const steps[] = {"steps", NULL};
     const json_t *prediction = json_object_get(plan, "prediction");
     json_object_set_new(data->root, "plan", facts_of(plan, lists));

@@ -92,7 +92,8 @@ weft_status program_check(const char *program, char *const *command, int n, cons
         status = check(command[0], names, n_options, s->axes[a].name, "--vary ", error);
     if (status == WEFT_OK) status = check(command[0], names, n_options, "run", "--", error);
     if (status == WEFT_OK && wants_until)
-        status = check(command[0], names, n_options, "until", "--halving: --", error);
+        status = check(command[0], names, n_options, "until", "a search by parts of a training: --",
+                       error);
     free(text);
     return status;
 }

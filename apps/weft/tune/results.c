@@ -34,6 +34,17 @@ static void print_trial(const search *s, int t)
         printf(" %9lld %14.6g\n", (long long)o->steps, o->result);
 }
 
+/* What the weights of the best have learned by, round by round: its ancestors' settings, then its own. */
+static void print_ancestors(const search *s, int round, int t)
+{
+    const trial_round *r = &s->trials[t].rounds[round];
+    if (round > 0) print_ancestors(s, round - 1, r->from >= 0 ? r->from : t);
+    printf("  to step %6lld, trial %d:", (long long)search_until(s, round), t);
+    for (int a = 0; a < s->launch.space->n; a++)
+        printf(" --%s=%s", s->launch.space->axes[a].name, r->values[a]);
+    putchar('\n');
+}
+
 static void print_best(const search *s, int best)
 {
     int n_failed = 0, n_done = 0;
@@ -50,7 +61,13 @@ static void print_best(const search *s, int best)
         printf(" %s", s->launch.command[i]);
     for (int a = 0; a < s->launch.space->n; a++)
         printf(" --%s=%s", s->launch.space->axes[a].name, s->trials[best].values[a]);
-    putchar('\n');
+    char path[4200];
+    trial_folder(s->launch.folder, &s->trials[best], path, sizeof path);
+    printf("\nits run is in %s\n", path);
+    const outcome *o = search_last(s, best);
+    if (!s->is_population) return;
+    puts("what it has learned by:");
+    print_ancestors(s, (int)(o - s->trials[best].outcomes), best);
 }
 
 static int *order_of(const search *s, weft_error *error)
@@ -79,21 +96,48 @@ weft_status results_table(const search *s, int most, weft_error *error)
 
 /* ---- data -------------------------------------------------------------------------------------- */
 
+static json_t *values_json(const search *s, char values[][SPACE_TEXT])
+{
+    json_t *all = json_object();
+    for (int a = 0; a < s->launch.space->n; a++)
+        json_object_set_new(all, s->launch.space->axes[a].name, json_string(values[a]));
+    return all;
+}
+
+/* What it came to, rung by rung, or round by round. */
+static json_t *rounds_json(const search *s, trial *t)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < s->n_rungs; k++) {
+        const outcome *o = &t->outcomes[k];
+        const int from = t->rounds ? t->rounds[k].from : -1;
+        if (!o->is_done) continue;
+        json_array_append_new(list,
+                              json_pack("{s:I, s:o, s:i, s:f, s:o, s:o}", "step",
+                                        (json_int_t)o->steps, "result", app_json_number(o->result),
+                                        "status", o->status, "seconds", o->seconds, "settings",
+                                        values_json(s, t->rounds ? t->rounds[k].values : t->values),
+                                        "from", from < 0 ? json_null() : json_integer(from)));
+    }
+    return list;
+}
+
 static json_t *trial_json(const search *s, int t)
 {
-    json_t *values = json_object();
+    char path[4200];
     const outcome *o = search_last(s, t);
     const outcome none = {.result = NAN};
     double seconds = 0;
     if (!o) o = &none;
-    for (int a = 0; a < s->launch.space->n; a++)
-        json_object_set_new(values, s->launch.space->axes[a].name,
-                            json_string(s->trials[t].values[a]));
+    trial_folder(s->launch.folder, &s->trials[t], path, sizeof path);
+    json_t *run = json_string(path);
+    if (!run) run = json_string("?"); /* a name that is not UTF-8 */
     for (int k = 0; k < s->n_rungs; k++)
         seconds += s->trials[t].outcomes[k].seconds;
-    return json_pack("{s:i, s:o, s:I, s:o, s:i, s:f}", "trial", t, "settings", values, "step",
-                     (json_int_t)o->steps, "result", app_json_number(o->result), "status",
-                     o->status, "seconds", seconds);
+    return json_pack("{s:i, s:o, s:I, s:o, s:i, s:f, s:o, s:o}", "trial", t, "settings",
+                     values_json(s, s->trials[t].values), "step", (json_int_t)o->steps, "result",
+                     app_json_number(o->result), "status", o->status, "seconds", seconds, "rounds",
+                     rounds_json(s, &s->trials[t]), "run", run);
 }
 
 weft_status results_json(const search *s, weft_error *error)

@@ -19,11 +19,13 @@
 #include "../../json.h"
 #include "../../run.h"
 #include "../../whole_file.h"
+#include "population.h"
 
 enum { MAX_PATH = 4200, MOST_AT_ONCE = 256, LOOK_MS = 20 };
 
 int64_t search_until(const search *s, int rung)
 {
+    if (s->is_population) return (s->steps * (rung + 1) + s->n_rungs - 1) / s->n_rungs;
     if (s->eta == 0 || rung == s->n_rungs - 1) return s->eta == 0 ? 0 : s->steps;
     double until = (double)s->steps;
     for (int k = rung; k < s->n_rungs - 1; k++)
@@ -197,7 +199,7 @@ static weft_status finish(rung *r, part *p, int status, weft_error *error)
     p->process = 0;
     o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (s->is_stopped && o.status != 0) return WEFT_OK;
-    o.result = trial_result(s->launch.folder, p->trial, s->by, r->until, &o.steps, &own);
+    o.result = trial_result(s->launch.folder, t, s->by, r->until, &o.steps, &own);
     if (o.status == 0 && own.status != WEFT_OK)
         return weft_fail(error, own.status, "%s", own.message);
     if (o.status != 0) o.result = NAN;
@@ -256,7 +258,7 @@ static bool is_free(const search *s, int t)
 {
     char path[MAX_PATH];
     weft_error own = {.rank = -1};
-    trial_folder(s->launch.folder, t, path, sizeof path);
+    trial_folder(s->launch.folder, &s->trials[t], path, sizeof path);
     return access(path, F_OK) != 0 || app_lock_look(path, &own) != WEFT_USAGE;
 }
 
@@ -312,8 +314,7 @@ static int better(const void *a, const void *b)
     return x - y;
 }
 
-/* The best of those that came through a rung, to the front. Returns how many go on. */
-static int select_best(const search *s, int k, int *trials, int n)
+int search_rank(const search *s, int k, int *trials, int n)
 {
     int good = 0;
     sorted = s;
@@ -321,7 +322,22 @@ static int select_best(const search *s, int k, int *trials, int n)
     qsort(trials, (size_t)n, sizeof *trials, better);
     while (good < n && !isnan(s->trials[trials[good]].outcomes[k].result))
         good++;
-    const int go_on = (n + s->eta - 1) / s->eta;
+    return good;
+}
+
+/* How many trials are at a rung. Steps grow by eta from rung to rung, and trials become fewer by its power of two thirds alone. What a
+ * short training comes to is an early guess: where the rate falls to the end, a high one looks worse until then than it is. On digits
+ * the best of 27 was the ninth or so after a fifth of its steps. */
+static int at_rung(const search *s, int k)
+{
+    const int n = (int)lround(s->n * pow(s->eta, -2.0 / 3 * k));
+    return n > 1 ? n : 1;
+}
+
+/* The best of those that came through a rung, to the front. Returns how many go on. */
+static int select_best(const search *s, int k, int *trials, int n)
+{
+    const int good = search_rank(s, k, trials, n), go_on = at_rung(s, k + 1);
     return good < go_on ? good : go_on;
 }
 
@@ -357,6 +373,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
         s->trained = count_trained(s);
         if (s->is_stopped) return WEFT_OK;
         if (s->eta > 0) n = select_best(s, k, trials, n);
+        if (s->is_population) WEFT_TRY(population_turn(s, k, trials, &n, error));
     }
     return WEFT_OK;
 }
@@ -366,7 +383,8 @@ weft_status search_run(search *s, weft_error *error)
     int *trials = calloc((size_t)s->n + 1, sizeof *trials);
     if (!trials) return weft_fail_memory(error, (size_t)s->n * sizeof *trials);
     hear_signals();
-    const weft_status status = run_rungs(s, trials, error);
+    weft_status status = s->is_population ? population_open(s, error) : WEFT_OK;
+    if (status == WEFT_OK) status = run_rungs(s, trials, error);
     free(trials);
     WEFT_TRY(status);
     for (int t = 0; t < s->n; t++)

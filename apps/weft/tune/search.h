@@ -1,4 +1,4 @@
-/* search.h: the trials of a search, rung by rung: all are trained a little, the best third goes on, and so forth.
+/* search.h: the trials of a search, rung by rung: all are trained a little, the better part goes on, and so forth.
  *
  * Each result is a line of results.jsonl in the search's folder, written when it is known. A search that is started again takes
  * what is there, and goes on with the others.
@@ -16,8 +16,11 @@ typedef struct search {
     launch launch;
     const char *by; /* the number that counts */
     bool is_highest, says;
-    int n, eta, n_rungs; /* trials; the part that goes on, 0: all train to the end; 1 then */
-    int64_t steps;       /* of a whole training; 0: not known, as of one rung */
+    int n, eta,
+        n_rungs; /* trials; what steps grow by from rung to rung, 0: all train to the end; 1 then */
+    int64_t steps;      /* of a whole training; 0: not known, as of one rung */
+    bool is_population; /* rungs are its rounds, which all trials go through */
+    uint64_t seed;
     int at_once;
     double max_seconds; /* 0: any */
     trial *trials;      /* [n] */
@@ -36,6 +39,9 @@ weft_status search_open(search *s, const char *about, weft_error *error);
 weft_status search_run(search *s, weft_error *error);
 /* search_order - trials, the best first: those that went furthest, then by result. order [n] */
 void search_order(const search *s, int *order);
+/* search_rank - trials [n], those that came to the best at rung k first, and those that came to nothing last. returns how many came
+ * to something. */
+int search_rank(const search *s, int k, int *trials, int n);
 /* search_last - the last outcome of a trial; NULL: none. */
 const outcome *search_last(const search *s, int t);
 void search_close(search *s);

@@ -140,9 +140,9 @@ static void value_at(const space_axis *axis, double share, char value[SPACE_TEXT
 }
 
 /* SplitMix64. */
-static double begin_of(uint64_t seed, int a)
+double space_draw(uint64_t seed, uint64_t which)
 {
-    uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15u + (uint64_t)a * 0xbf58476d1ce4e5b9u;
+    uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15u + which * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
@@ -155,7 +155,7 @@ void space_at_random(const space *s, uint64_t seed, int trial, int a, char value
         g -= (pow(g, s->n + 1) - g - 1) / ((s->n + 1) * pow(g, s->n) - 1);
     for (int i = 0; i <= a; i++)
         step /= g;
-    const double share = begin_of(seed, a) + step * (trial + 1);
+    const double share = space_draw(seed, (uint64_t)a) + step * (trial + 1);
     value_at(&s->axes[a], share - floor(share), value);
 }
 
@@ -197,4 +197,39 @@ double space_place(const space_axis *axis, const char *value)
     if (axis->n > 0 || weft_number_read(value, &x) <= 0) return 0.5;
     return axis->is_log ? (log(x) - log(axis->low)) / (log(axis->high) - log(axis->low))
                         : (x - axis->low) / (axis->high - axis->low);
+}
+
+/* ---- near ones --------------------------------------------------------------------------------- */
+
+static void near_in_list(const space_axis *axis, const char *value, double draw,
+                         char near[SPACE_TEXT])
+{
+    int at = 0;
+    while (at + 1 < axis->n && strcmp(axis->values[at], value) != 0)
+        at++;
+    const int to = at + (draw >= 0.75) - (draw < 0.25);
+    snprintf(near, SPACE_TEXT, "%s", axis->values[to < 0 ? 0 : to < axis->n ? to : axis->n - 1]);
+}
+
+/* By how much is drawn too: else two that go on from one become the same. A whole number moves by one at least. */
+static double moved(const space_axis *axis, double x, double draw)
+{
+    const double by = 2 * draw - 1;
+    const double to = axis->is_log ? x * pow(1.5, by) : x + 0.1 * by * (axis->high - axis->low);
+    if (!axis->is_whole) return to;
+    return by >= 0 ? fmax(round(to), x + 1) : fmin(round(to), x - 1);
+}
+
+void space_near(const space_axis *axis, const char *value, double draw, char near[SPACE_TEXT])
+{
+    double x;
+    if (axis->n > 0 || weft_number_read(value, &x) <= 0) {
+        if (axis->n > 0)
+            near_in_list(axis, value, draw, near);
+        else
+            snprintf(near, SPACE_TEXT, "%s", value);
+        return;
+    }
+    const double to = fmin(fmax(moved(axis, x, draw), axis->low), axis->high);
+    snprintf(near, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", to);
 }

@@ -35,6 +35,11 @@ int64_t space_trials(const space *s, int points);
 /* The value of axis a in trial t, as an option has it. Pure. */
 void space_at_random(const space *s, uint64_t seed, int trial, int a, char value[SPACE_TEXT]);
 void space_on_grid(const space *s, int points, int trial, int a, char value[SPACE_TEXT]);
+/* space_draw - a number from 0 to below 1 that depends on what it is drawn for alone: the same for every start. Pure. */
+double space_draw(uint64_t seed, uint64_t which);
+/* space_near - a value near this one: of a :log range up to half more or a third less, of another range up to a tenth of it up or down,
+ * of a list the same, the one before or the one behind; never outside. draw from 0 to below 1. Pure. */
+void space_near(const space_axis *axis, const char *value, double draw, char near[SPACE_TEXT]);
 /* space_place - where on the axis a value is, from 0 to 1: for a picture. Pure. */
 double space_place(const space_axis *axis, const char *value);
 

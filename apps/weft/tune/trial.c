@@ -16,9 +16,12 @@
 
 enum { MAX_PATH = 4200, MEANS = 10, MORE_WORDS = 12 };
 
-void trial_folder(const char *folder, int number, char *path, size_t room)
+void trial_folder(const char *folder, const trial *t, char *path, size_t room)
 {
-    snprintf(path, room, "%.4000s/trial_%04d", folder, number);
+    if (t->life > 0)
+        snprintf(path, room, "%.4000s/trial_%04d_r%02d", folder, t->number, t->life);
+    else
+        snprintf(path, room, "%.4000s/trial_%04d", folder, t->number);
 }
 
 static void log_path(const char *folder, int number, char *path, size_t room)
@@ -56,7 +59,7 @@ static char **words_of(const launch *l, const trial *t, int64_t until, int n_cor
     }
     for (int a = 0; a < l->space->n; a++) /* one word: a flag takes no other */
         add_word(&all, "--%s=%s", l->space->axes[a].name, t->values[a]);
-    trial_folder(l->folder, t->number, path, sizeof path);
+    trial_folder(l->folder, t, path, sizeof path);
     add_word(&all, "--run");
     add_word(&all, "%s", path);
     if (until > 0) add_word(&all, "--until");
@@ -157,13 +160,13 @@ static void take_line(tail *t, const char *text, const char *name, int64_t until
     json_decref(one);
 }
 
-double trial_result(const char *folder, int number, const char *name, int64_t until, int64_t *steps,
-                    weft_error *error)
+double trial_result(const char *folder, const trial *of, const char *name, int64_t until,
+                    int64_t *steps, weft_error *error)
 {
     char path[MAX_PATH + 16], text[4096];
     tail t = {.n = 0};
     double sum = 0;
-    trial_folder(folder, number, path, MAX_PATH);
+    trial_folder(folder, of, path, MAX_PATH);
     strcat(path, "/metrics.jsonl");
     FILE *file = fopen(path, "re");
     while (file && fgets(text, sizeof text, file))

@@ -13,14 +13,18 @@ static const option options[] = {
     {"vary", OPTION_TEXT, "", "WHAT", "The search",
      "options of the program and their values: rate=1e-4..1e-1:log,batch=32|64"},
     {"search", OPTION_CHOICE, "random", "HOW", "The search",
-     "points that fill the space evenly, or every value", "random grid"},
+     "points that fill the space evenly, every value, or some that learn of the best",
+     "random grid population"},
     {"trials", OPTION_COUNT, "20", "N", "The search", "trainings; of a grid as many as it has",
      NULL, 1, 100000},
     {"points", OPTION_COUNT, "5", "N", "The search", "of a grid: values of each range", NULL, 1,
      1000},
     {"halving", OPTION_COUNT, "0", "N", "The search",
-     "train all for few steps, the best N-th for N times as many, and so on; 0: all to the end",
+     "train all for few steps, the better part for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
+    {"rounds", OPTION_COUNT, "8", "N", "The search",
+     "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,
+     TRIAL_RUNGS},
     {"by", OPTION_TEXT, "loss", "NAME", "The search",
      "what counts: a number of metrics.jsonl, its mean over the last ten steps; the lowest, or the "
      "highest with NAME:highest"},
@@ -85,6 +89,27 @@ static int rungs_of(int n, int eta, int64_t steps)
     return rungs;
 }
 
+static weft_status check_population(const settings *s, const search *all, weft_error *error)
+{
+    const long long rounds = settings_count(s, "rounds"), trials = settings_count(s, "trials");
+    if (all->eta > 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--search population trains all members to the end, and --halving %d does "
+                         "not; leave out one of the two",
+                         all->eta);
+    if (trials < 2)
+        return weft_fail(error, WEFT_USAGE,
+                         "--search population --trials %lld: one member has nobody to go on from; "
+                         "give 2 or more",
+                         trials);
+    if (all->steps < rounds)
+        return weft_fail(error, WEFT_USAGE,
+                         "--search population has %lld rounds, and the program is to train %lld "
+                         "steps; give the program --steps of %lld or more",
+                         rounds, (long long)all->steps, rounds);
+    return WEFT_OK;
+}
+
 static weft_status check(const settings *s, const search *all, weft_error *error)
 {
     if (!*settings_text(s, "vary"))
@@ -99,7 +124,7 @@ static weft_status check(const settings *s, const search *all, weft_error *error
             error, WEFT_USAGE,
             "--halving %d has to know how long a training is; give the program --steps N",
             all->eta);
-    return WEFT_OK;
+    return all->is_population ? check_population(s, all, error) : WEFT_OK;
 }
 
 static weft_status make_trials(const settings *s, search *all, weft_error *error)
@@ -122,10 +147,10 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
             if (is_grid)
                 space_on_grid(sp, points, t, a, all->trials[t].values[a]);
             else
-                space_at_random(sp, (uint64_t)settings_count(s, "seed"), t, a,
-                                all->trials[t].values[a]);
+                space_at_random(sp, all->seed, t, a, all->trials[t].values[a]);
     }
-    all->n_rungs = rungs_of(all->n, all->eta, all->steps);
+    all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
+                                      : rungs_of(all->n, all->eta, all->steps);
     return WEFT_OK;
 }
 
@@ -139,6 +164,8 @@ static weft_status tell_about(const settings *s, const search *all, char *text, 
     for (size_t i = 0; i < sizeof names / sizeof *names && used < room; i++)
         used += (size_t)snprintf(text + used, room - used, "--%s %s ", names[i],
                                  settings_text(s, names[i]));
+    if (used < room && all->is_population)
+        used += (size_t)snprintf(text + used, room - used, "--rounds %d ", all->n_rungs);
     if (used < room) used += (size_t)snprintf(text + used, room - used, "--");
     for (int i = 0; i < all->launch.n && used < room; i++)
         used += (size_t)snprintf(text + used, room - used, " %s", all->launch.command[i]);
@@ -189,11 +216,13 @@ static weft_status tune(const settings *s, int n, char *const *command, search *
     all->says = !settings_flag(s, "quiet") && !settings_flag(s, "json");
     all->eta = (int)settings_count(s, "halving");
     all->steps = steps_of(command, n);
+    all->is_population = settings_is(s, "search", "population");
+    all->seed = (uint64_t)settings_count(s, "seed");
     all->at_once = (int)settings_count(s, "at-once");
     all->max_seconds = settings_seconds(s, "max-time");
     WEFT_TRY(check(s, all, error));
     WEFT_TRY(space_read(settings_text(s, "vary"), &sp, error));
-    WEFT_TRY(program_check(program, command, n, &sp, all->eta > 0, error));
+    WEFT_TRY(program_check(program, command, n, &sp, all->eta > 0 || all->is_population, error));
     WEFT_TRY(make_trials(s, all, error));
     return run(s, all, error);
 }
@@ -213,6 +242,8 @@ int tune_main(int n, char **arguments)
                   "what is to be tuned? Write it behind --, as weft tune --vary rate=1e-3|1e-2 -- "
                   "mnist --steps 100");
     search_close(&all);
+    for (int t = 0; all.trials && t < all.n; t++)
+        free(all.trials[t].rounds);
     free(all.trials);
     settings_destroy(&s);
     const int code = app_leave(tune_table.program, APP_STARTING, &error);

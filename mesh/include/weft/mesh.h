@@ -137,6 +137,9 @@ typedef struct weft_machine {
     const char *blas_kernel_found;  /* as the library chose it, before it was put right */
 } weft_machine;
 WEFT_API const weft_machine *weft_machine_info(void);
+/* weft_machine_memory - bytes that all processes of this host may have together: the machine's, or its control group's where
+ * those are fewer. Local. */
+WEFT_API int64_t weft_machine_memory(void);
 
 WEFT_END
 

@@ -119,6 +119,19 @@ function checkTable(faults) {
   list.filter = "";
 }
 
+/* A row for each entry; commands stand there as they are typed, and the keyboard gets to what is scrolled. */
+function checkAdvice(faults) {
+  const rows = [...document.querySelectorAll("#advice-table tbody tr")], wanted = data.advice || [];
+  if (rows.length !== wanted.length) faults.push(rows.length + " rows of advice, not " + wanted.length);
+  rows.forEach((tr, i) => {
+    const code = tr.querySelector("code");
+    if ((code ? code.textContent : null) !== wanted[i].command) faults.push("the command of advice " + i);
+    if (tr.querySelector("th").textContent !== (wanted[i].what || "")) faults.push("the change of advice " + i);
+  });
+  if (rows.length && document.querySelector("#advice .scroll").tabIndex !== 0) faults.push("no key gets to the advice");
+  return rows.length;
+}
+
 /* Of the table with each step in it. */
 function countRows() {
   if (!list.table) return 0;
@@ -138,7 +151,8 @@ function checkAll() {
   if (wide > 0) faults.push("the page is " + wide + " pixels wider than the window");
   const rows = countRows();
   const matrix = [...document.querySelectorAll("#traffic [data-bytes]")].reduce((sum, cell) => sum + Number(cell.dataset.bytes), 0);
-  return {faults, bars, looked, boxes, rows, matrix, charts: document.querySelectorAll("[data-chart]").length,
+  const advice = checkAdvice(faults);
+  return {faults, advice, bars, looked, boxes, rows, matrix, charts: document.querySelectorAll("[data-chart]").length,
     sections: [...document.querySelectorAll("section")].map(node => node.id), some: someBoxes()};
 }
 

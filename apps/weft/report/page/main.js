@@ -19,7 +19,7 @@ function onResize([entry]) {
 
 function start() {
   heading();
-  [summarySection, timelineSection, timeSection, memorySection, meshSection, trafficSection, curvesSection, stepsSection].forEach(make => make());
+  [summarySection, adviceSection, timelineSection, timeSection, memorySection, meshSection, trafficSection, curvesSection, stepsSection].forEach(make => make());
   redrawAll();
   new ResizeObserver(onResize).observe(document.getElementById("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawSoon);

@@ -60,7 +60,8 @@ typedef struct weft_check {
     double tolerance;
     /* Meshes, NULL at the end; NULL: "data:2", "data:3", "data:2,model:2", "data:4" */
     const char *const *meshes;
-    int most; /* placements tried on a mesh; 0: 200. Beyond, as many are drawn */
+    int most;  /* placements tried on a mesh; 0: 200. Beyond, as many are drawn */
+    int spare; /* 0 */
 } weft_check;
 
 /* weft_check_op - one rank against the reference; its gradient against finite differences; then, on each mesh, every

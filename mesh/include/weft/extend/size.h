@@ -14,6 +14,11 @@
 /* The size of a struct that ends with field `last`: what a version had that knew no more. */
 #define WEFT_SIZE_TO(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 
+/* A struct that ends with padding would get its next field there, where plug-ins that were compiled before have anything. So
+ * each ends with a field: with spare bytes, if need be. */
+#define WEFT_SIZE_IS_WHOLE(type, last)                                                             \
+    _Static_assert(WEFT_SIZE_TO(type, last) == sizeof(type), #type " ends with padding")
+
 WEFT_BEGIN
 
 /* weft_size_take - a struct from outside as this Weft has it.

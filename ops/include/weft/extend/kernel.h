@@ -98,6 +98,7 @@ typedef struct weft_kernel {
     /* Where products may be computed in bf16 (weft_precision), any operand and result of f32 of its op may be one of bf16 in a
      * call, each for itself: it rounds them anyway. Its dtypes have both. */
     bool narrows;
+    uint8_t padding[4]; /* of older structs, in which anything may stand: nobody reads it */
     /* Its prepare looks at no address of the call, and its launch takes them from the call. So calls that differ in addresses alone
      * share one: their addresses change between launches. It has no release */
     bool prepares_alike;
@@ -105,6 +106,7 @@ typedef struct weft_kernel {
      * f32, at every precision. It widens or rounds what it reads and rounds what it stores, so the bits are those of casts around
      * it */
     bool converts;
+    uint8_t spare[6]; /* 0: for flags to come. Padding without a name would not be 0 */
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))

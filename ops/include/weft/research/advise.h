@@ -27,12 +27,14 @@ typedef struct weft_advised {
     weft_choice choice;
     char options
         [WEFT_ADVICE_OPTIONS]; /* those that differ from the current ones, as a command line has them: "--zero 1" */
-    double seconds; /* that a step is predicted to take */
-    int64_t bytes;  /* that a rank needs (weft_usage.total_bytes of rank 0) */
+    double seconds;                       /* that a step is predicted to take */
+    double work_seconds, exposed_seconds; /* of rank 0, as weft_prediction has them */
+    int64_t bytes;                        /* that a rank needs (weft_usage.total_bytes of rank 0) */
 } weft_advised;
 
 typedef struct weft_advice {
     double seconds; /* of the current choice */
+    double work_seconds, exposed_seconds;
     int64_t bytes;
     bool fits; /* into options.memory */
     /* [n] where the current one fits: neighbours that do too and are quicker, the quickest first. Where it does not: what fits, after

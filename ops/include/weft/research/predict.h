@@ -36,6 +36,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_machine_model_write(const weft_machine
 /* Its own name, and the processor that it is of; "" without a model. Borrowed. */
 WEFT_API const char *weft_machine_model_name(const weft_machine_model *model);
 WEFT_API const char *weft_machine_model_processor(const weft_machine_model *model);
+/* weft_machine_model_host_ranks - how many of n_ranks ranks are on each host: as many as its levels say, else all. 0 without a model. */
+WEFT_API int weft_machine_model_host_ranks(const weft_machine_model *model, int n_ranks);
 /* When it was measured, or from what it was made. */
 WEFT_API const char *weft_machine_model_made(const weft_machine_model *model);
 

@@ -5,6 +5,7 @@
 #include "predict_notes.h"
 #include "weft/number.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,6 +75,21 @@ void app_search_knob(app_search *search, const char *name, bool is_flag, const i
             knob->values[knob->n_values++] = values[i];
 }
 
+/* The word that is set is one of its own, as --dtype has it. */
+void app_search_word_knob(app_search *search, const char *name, const char *const *words, int n)
+{
+    weft_knob *knob = &search->knobs[search->n_knobs];
+    int set = -1;
+    *knob = (weft_knob){.name = name, .is_asked = true, .words = words};
+    for (int i = 0; i < n; i++)
+        if (settings_is(search->settings, name, words[i])) set = i;
+    if (set < 0) return;
+    search->n_knobs++;
+    knob->values[knob->n_values++] = set;
+    for (int i = 0; i < n; i++)
+        if (i != set) knob->values[knob->n_values++] = i;
+}
+
 settings *app_search_settings(const app_search *search, const weft_choice *choice,
                               weft_error *error)
 {
@@ -88,7 +104,8 @@ settings *app_search_settings(const app_search *search, const weft_choice *choic
         const weft_knob *knob = &choice->knobs[k];
         snprintf(text, sizeof text, "%lld", (long long)choice->values[k]);
         status = settings_say(s, knob->name,
-                              !knob->is_flag      ? text
+                              knob->words         ? knob->words[choice->values[k]]
+                              : !knob->is_flag    ? text
                               : choice->values[k] ? "yes"
                                                   : "no",
                               error);
@@ -180,6 +197,12 @@ static weft_status nothing_fits(const weft_found *found, const weft_search_optio
         return weft_fail(error, WEFT_USAGE,
                          "all of %lld choices that were tried are refused: %.360s",
                          (long long)found->left_out.illegal, found->left_out.sentence);
+    if (found->out_of_time)
+        return weft_fail(error, WEFT_USAGE,
+                         "--within %g s: time was over when %lld of %lld choices had been planned, "
+                         "none of them whole that fits; give it longer, as --within %.0fs",
+                         options->seconds, (long long)found->n_planned, (long long)found->n_choices,
+                         fmax(10, 10 * options->seconds));
     if (found->smallest.choice.mesh[0] == '\0' && found->n_planned == 0)
         return weft_fail(
             error, WEFT_USAGE,
@@ -212,7 +235,8 @@ static weft_status find(const app_search *search, app_search_result *result, wef
     if (options->progress) fputs("\r\033[K", stderr);
     if (found->n == 0) return nothing_fits(found, options, error);
     if (n > 0) WEFT_TRY(app_search_measure(search, n, result, error));
-    if (found->n > 1 && /* of measured ones the second may be predicted to be the quicker one */
+    if (found->n > 1 && !(options->seconds > 0 && found->seconds > options->seconds) &&
+        /* of measured ones the second may be predicted to be the quicker one */
         found->best[0].prediction.seconds < found->best[1].prediction.seconds)
         WEFT_TRY(weft_search_turns(search->build, search->context, options, &found->best[0].choice,
                                    &found->best[1].choice, result->turns, &result->n_turns, error));

@@ -48,6 +48,9 @@ weft_status app_search_check(const settings *s, bool is_search, weft_error *erro
 void app_search_knob(app_search *search, const char *name, bool is_flag, const int64_t *values,
                      int n, int64_t most);
 
+/* app_search_word_knob - one more whose values are words [n], of which one is set: it varies only where --vary names it. `words` stays. Local. */
+void app_search_word_knob(app_search *search, const char *name, const char *const *words, int n);
+
 /* app_search_settings - the settings of a choice: those of the search, with mesh, layout, stage and the knobs' values in them, and
  * `layers` where it is not 0. Own it. Local. */
 settings *app_search_settings(const app_search *search, const weft_choice *choice,

@@ -8,8 +8,12 @@
 static json_t *knobs_of(const weft_choice *choice)
 {
     json_t *all = json_object();
-    for (int k = 0; k < choice->n_knobs; k++)
-        json_object_set_new(all, choice->knobs[k].name, json_integer(choice->values[k]));
+    for (int k = 0; k < choice->n_knobs; k++) {
+        const weft_knob *knob = &choice->knobs[k];
+        const int64_t value = choice->values[k];
+        json_object_set_new(all, knob->name,
+                            knob->words ? json_string(knob->words[value]) : json_integer(value));
+    }
     return all;
 }
 
@@ -78,7 +82,7 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
     const weft_left_out *out = &found->left_out;
     json_t *all = json_pack(
         "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:o}, s:b, s:b, s:o, s:o, "
-        "s:o, s:o, "
+        "s:o, s:o, s:o, "
         "s:o, s:o, s:o}",
         "ranks", options->ranks, "machine", weft_machine_model_name(options->machine), "memory",
         (json_int_t)options->memory, "roles", found->n_roles, "choices",
@@ -88,9 +92,9 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
         (json_int_t)out->unlooked, "refused", (json_int_t)out->illegal, "sentence",
         text_json(out->sentence), "is_exact", (int)found->is_exact, "out_of_time",
         (int)found->out_of_time, "least_seconds", app_json_number(found->least_seconds),
-        "guess_seconds", app_json_number(found->guess_seconds), "guess_error",
-        app_json_number(found->guess_error), "seconds", app_json_number(found->seconds), "best",
-        best_of(search, result), "beyond",
+        "floor_part", app_json_number(found->floor_part), "guess_seconds",
+        app_json_number(found->guess_seconds), "guess_error", app_json_number(found->guess_error),
+        "seconds", app_json_number(found->seconds), "best", best_of(search, result), "beyond",
         found->beyond.bytes > 0 ? choice_json(search, &found->beyond, 0) : json_null(), "turns",
         turns_of(result));
     const bool is_written =

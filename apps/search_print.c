@@ -40,9 +40,12 @@ static void print_counts(const weft_search_options *options, const weft_found *f
     (void)weft_time_text(found->least_seconds, least);
     if (found->is_exact)
         printf("best: %s; no other choice can be quicker\n", best);
-    else
+    else if (found->least_seconds > 0)
         printf("best: %s; none can be below %s%s\n", best, least,
                found->out_of_time ? ". Time was over: another run may find another" : "");
+    else
+        printf("best: %s; there are choices that were not listed%s\n", best,
+               found->out_of_time ? " in time: another run may find another" : "");
     if (!found->is_exact && found->guess_seconds > 0)
         printf(
             "guesses, half of which were off by more than %.0f %%, have none of the others below "

@@ -195,6 +195,8 @@ static void look_around(const app_training *training, const app_training_parts *
                              .context = l,
                              .hints = parts->hints,
                              .layers = settings_count(training->settings, "layers")};
+    static const char *const dtypes[] = {"f32", "f64"};
+    app_search_word_knob(&l->search, "dtype", dtypes, sizeof dtypes / sizeof *dtypes);
     app_search_knob(&l->search, "batch", false, NULL, 0, 0);
 }
 

@@ -45,6 +45,8 @@ static weft_status build(void *context, const weft_choice *choice, weft_built_gr
 
 void gpt_search_open(const settings *s, app_search *search)
 {
+    static const char *const dtypes[] = {
+        "f32", "bf16", "f16"}; /* each is quicker, or smaller, than those before */
     static const int64_t twos[] = {1, 2, 4, 8, 16, 32};
     enum { N_TWOS = sizeof twos / sizeof *twos };
     *search = (app_search){.settings = s,
@@ -62,6 +64,9 @@ void gpt_search_open(const settings *s, app_search *search)
     app_search_knob(search, "scan-layers", true, NULL, 0, 0);
     search->knobs[search->n_knobs - 1].is_asked =
         true; /* it makes plans short, and steps no quicker */
+    app_search_knob(search, "halves", true, NULL, 0, 0);
+    search->knobs[search->n_knobs - 1].is_asked = true;
+    app_search_word_knob(search, "dtype", dtypes, sizeof dtypes / sizeof *dtypes);
     app_search_knob(search, "batch", false, NULL, 0, 0);
 }
 

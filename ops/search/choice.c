@@ -25,7 +25,9 @@ static void put_knob(line *l, const weft_knob *knob, int64_t value)
 {
     const char *between = l->used > 0 ? " " : "";
     if (knob->n_values > 0 && value == knob->values[0]) return;
-    if (knob->is_flag)
+    if (knob->words)
+        put(l, "%s--%s %s", between, knob->name, knob->words[value]);
+    else if (knob->is_flag)
         put(l, "%s--%s%s", between, value ? "" : "no-", knob->name);
     else
         put(l, "%s--%s %lld", between, knob->name, (long long)value);

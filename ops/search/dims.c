@@ -29,7 +29,7 @@ static bool is_plain(const char *name)
     return weft_name_length(name) == (int)strlen(name);
 }
 
-static uint64_t bits_of(weft_search_dims *dims, const weft_shape *shape)
+uint64_t weft_search_dims_of(weft_search_dims *dims, const weft_shape *shape)
 {
     uint64_t bits = 0;
     for (int d = 0; d < shape->n_dims; d++) {
@@ -103,7 +103,7 @@ static void look_at_values(weft_search_dims *dims, const weft_graph *graph, cons
 {
     for (int o = 0; o < node->n_out; o++) {
         const weft_type *type = &graph->tensors[node->out + (uint32_t)o].type;
-        const uint64_t bits = bits_of(dims, &type->shape);
+        const uint64_t bits = weft_search_dims_of(dims, &type->shape);
         for (int d = 0; d < dims->n; d++)
             if (bits >> d & 1) dims->beside[d] |= bits & ~(UINT64_C(1) << d);
         if (node->phase != WEFT_FORWARD || node->n_in == 0) continue;

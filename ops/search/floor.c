@@ -92,6 +92,12 @@ double weft_search_kernel_seconds(const weft_search_rates *rates, const weft_wor
            weft_work_seconds(&rates->plain, &part, &source);
 }
 
+double weft_search_kernel_best(const weft_search_rates *rates, const weft_workload *kernel)
+{
+    return rates->crowd * kernel_factor(rates, kernel) *
+           fmax(kernel->flops / rates->flops[kernel->dtype], kernel->bytes / rates->bytes);
+}
+
 /* ---- seconds ---------------------------------------------------------------------------------------- */
 
 bool weft_search_splits_storage(const searching *s, const weft_search_role *role)
@@ -119,7 +125,7 @@ static double loops_seconds(const weft_search_rates *rates, const weft_search_wo
 }
 
 /* Kept in the work: there are few numbers of ranks. */
-static double work_seconds(const searching *s, weft_search_work *work, double ranks)
+static double seconds_among(const searching *s, weft_search_work *work, double ranks)
 {
     int at = 0;
     while (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks != 0 && work->cuts[at].ranks != ranks)
@@ -135,22 +141,27 @@ static double work_seconds(const searching *s, weft_search_work *work, double ra
     return seconds;
 }
 
+double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
+                                const weft_search_setting *setting, weft_search_work *work,
+                                double *ranks)
+{
+    *ranks = 1;
+    for (int a = 0; a < outline->n; a++) {
+        const weft_search_role *role = &s->roles.list[outline->axes[a].role];
+        const bool is_stored =
+            work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
+        if (work->dims & role->reach || is_stored) *ranks *= outline->axes[a].size;
+    }
+    return seconds_among(s, work, *ranks);
+}
+
 double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
                                  const weft_search_setting *setting)
 {
     const weft_search_profile *profile = &s->profiles[setting->profile];
-    double seconds = 0;
-    for (int w = 0; w < profile->n_works; w++) {
-        weft_search_work *work = &profile->works[w];
-        double ranks = 1;
-        for (int a = 0; a < outline->n; a++) {
-            const weft_search_role *role = &s->roles.list[outline->axes[a].role];
-            const bool is_stored =
-                work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
-            if (work->dims & role->reach || is_stored) ranks *= outline->axes[a].size;
-        }
-        seconds += work_seconds(s, work, ranks);
-    }
+    double seconds = 0, ranks;
+    for (int w = 0; w < profile->n_works; w++)
+        seconds += weft_search_work_seconds(s, outline, setting, &profile->works[w], &ranks);
     return seconds;
 }
 

@@ -20,11 +20,15 @@ enum {
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
  * and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
+/* For a machine a choice is planned up to so many times; and the first may end after so many times the time. */
+static const double TIMES_PLANNED = 4, LONGEST = 2;
 
 /* What was planned, in the order of planning. */
 typedef struct looked {
     uint32_t candidate;
     bool is_whole, is_expanded, fits;
+    bool is_late; /* time was over before it was planned */
+    double took;  /* seconds */
     weft_search_price price;
 } looked;
 
@@ -38,7 +42,7 @@ typedef struct hunt {
     looked *looks;
     uint32_t round[2 * ROUND];
     int n_round;
-    double begun, best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
+    double best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
 } hunt;
 
 static double now(void)
@@ -46,10 +50,9 @@ static double now(void)
     return weft_sync_seconds();
 }
 
-/* Whether that part of the time is over. */
 static bool is_over(const hunt *h, double part)
 {
-    return h->options->seconds > 0 && now() - h->begun >= part * h->options->seconds;
+    return weft_search_is_over(h->s, part);
 }
 
 /* ---- one round ---------------------------------------------------------------------------------------- */
@@ -144,14 +147,12 @@ static void choose_round(hunt *h, looked **best, int n_best)
 typedef struct work {
     hunt *h;
     looked *first;
-    bool is_whole;
-    looked *const *list; /* NULL: from first on */
+    bool is_whole, is_first; /* nothing has been planned so */
+    looked *const *list;     /* NULL: from first on */
 } work;
 
-static void do_piece(void *context, int piece)
+static void price(const work *w, looked *l)
 {
-    const work *w = context;
-    looked *l = w->list ? w->list[piece] : &w->first[piece];
     weft_choice choice;
     if (weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate),
                               setting_of(w->h, l->candidate), &choice)) {
@@ -164,6 +165,18 @@ static void do_piece(void *context, int piece)
                   "mesh %.60s...: a choice has room for %zu letters of mesh and %zu of "
                   "layout; give axes and dims shorter names",
                   choice.mesh, sizeof choice.mesh - 1, sizeof choice.layout - 1);
+}
+
+/* The first of all is planned, however late it is. */
+static void do_piece(void *context, int piece)
+{
+    const work *w = context;
+    looked *l = w->list ? w->list[piece] : &w->first[piece];
+    const double begun = now();
+    l->is_late = (!w->is_first || piece > 0) && is_over(w->h, 1);
+    if (l->is_late) return;
+    price(w, l);
+    l->took = now() - begun;
 }
 
 /* Refused by the builder or the compiler for what it asks: it is no choice. All else ends the search. */
@@ -203,11 +216,18 @@ static weft_status do_round(hunt *h)
     looked *first = h->looks + h->n_looked;
     for (int i = 0; i < h->n_round; i++)
         first[i] = (looked){.candidate = h->round[i]};
-    work w = {.h = h, .first = first};
+    work w = {.h = h, .first = first, .is_first = h->n_looked == 0};
     weft_search_crew_do(h->s->threads, h->n_round, do_piece, &w);
-    h->n_looked += h->n_round;
-    for (int i = 0; i < h->n_round; i++)
-        WEFT_TRY(judge(h, &first[i]));
+    for (int i = 0; i < h->n_round; i++) {
+        looked *l = &h->looks[h->n_looked];
+        *l = first[i];
+        if (l->is_late)
+            h->list.all[l->candidate].fate = WEFT_UNSEEN;
+        else
+            h->n_looked++;
+    }
+    for (looked *l = first; l < h->looks + h->n_looked; l++)
+        WEFT_TRY(judge(h, l));
     return WEFT_OK;
 }
 
@@ -234,19 +254,40 @@ static int sort_looks(const hunt *h, looked **sorted)
     return n;
 }
 
+/* Whether there is time to plan a choice whole: from few layers and some more it is known how long one takes, which is done several times
+ * for the machine. The first may take as long again as the search was to take. */
+static bool is_time_for_whole(const hunt *h, const looked *l)
+{
+    const double seconds = h->options->seconds, layers = (double)h->options->layers;
+    weft_choice choice;
+    (void)weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
+                                &choice);
+    const double few = (double)weft_search_few_layers(h->options, &choice);
+    const double takes = few > 0 ? l->took * TIMES_PLANNED * layers / (2.5 * few) : 0;
+    const double end = now() - h->s->begun + takes;
+    return seconds <= 0 || end <= (isfinite(h->best) ? 1 : LONGEST) * seconds;
+}
+
 /* Estimates among the first become plans, the quickest first, until the first ten are plans all, or the time is over. */
 static weft_status plan_whole(hunt *h, looked **sorted, int n)
 {
+    const int at_once =
+        h->options->seconds > 0 && h->s->threads < AT_ONCE ? h->s->threads : AT_ONCE;
     for (int round = 0; round == 0 || !is_over(h, PLANNING); round++) {
         looked *list[WEFT_MAX_FOUND];
         int n_list = 0;
-        for (int i = 0; i < n && i < WEFT_MAX_FOUND && n_list < AT_ONCE; i++)
-            if (!sorted[i]->is_whole && sorted[i]->fits) list[n_list++] = sorted[i];
+        for (int i = 0; i < n && i < WEFT_MAX_FOUND && n_list < at_once; i++)
+            if (sorted[i]->is_whole || !sorted[i]->fits)
+                continue;
+            else if (is_time_for_whole(h, sorted[i]))
+                list[n_list++] = sorted[i];
+            else
+                h->found->out_of_time = true;
         if (n_list == 0) return WEFT_OK;
-        work w = {.h = h, .list = list, .is_whole = true};
+        work w = {.h = h, .list = list, .is_whole = true, .is_first = !isfinite(h->best)};
         weft_search_crew_do(h->s->threads, n_list, do_piece, &w);
         for (int i = 0; i < n_list; i++)
-            WEFT_TRY(judge(h, list[i]));
+            if (!list[i]->is_late) WEFT_TRY(judge(h, list[i]));
         n = sort_looks(h, sorted);
     }
     return WEFT_OK;
@@ -360,6 +401,9 @@ static weft_status report(hunt *h)
         found->n_estimated += !l->is_whole;
         found->n_planned++;
         found->n_misfits += !l->fits;
+        if (l->is_whole)
+            found->floor_part = fmax(found->floor_part, (double)h->list.all[l->candidate].floor /
+                                                            l->price.prediction.seconds);
         if (!smallest || l->price.bytes < smallest->price.bytes) smallest = l;
         if (l->fits && l->is_whole && found->n < WEFT_MAX_FOUND && !is_told(found, l))
             tell(h, l, &found->best[found->n++]);
@@ -375,18 +419,14 @@ static weft_status report(hunt *h)
     find_least(h);
     found->n_roles = h->s->roles.n;
     snprintf(found->left_out.sentence, sizeof found->left_out.sentence, "%s", h->s->refusal);
-    found->seconds = now() - h->begun;
+    found->seconds = now() - h->s->begun;
     return WEFT_OK;
 }
 
-weft_status weft_search_hunt(searching *s, double begun, weft_found *found)
+weft_status weft_search_hunt(searching *s, weft_found *found)
 {
-    hunt h = {.s = s,
-              .options = s->options,
-              .found = found,
-              .begun = begun,
-              .best = INFINITY,
-              .estimate = INFINITY};
+    hunt h = {
+        .s = s, .options = s->options, .found = found, .best = INFINITY, .estimate = INFINITY};
     weft_status status = weft_search_list_make(s, &h.list);
     found->n_choices = h.list.n_choices;
     found->left_out.memory = h.list.n_too_large;

@@ -6,7 +6,11 @@
 
 /* A floor that is so many times the least guess needs no guess of its own. */
 static const double FAR = 1.4;
+/* Nobody asks for floors that are so many times the least guess. */
+static const double MOST = 2;
 enum { MOST_CANDIDATES = 4 << 20 };
+/* Of the time: the choices that were not listed by then are left out. */
+static const double LISTING = 0.4;
 
 static int by_guess(const void *a, const void *b)
 {
@@ -64,9 +68,13 @@ static weft_status add(searching *s, weft_search_list *list, int o, int x, doubl
         list->n_too_large++;
         return WEFT_OK;
     }
-    const double floor = weft_search_floor_seconds(s, outline, setting);
-    const bool is_far = floor > FAR * list->least_guess;
-    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
+    double floor = weft_search_floor_seconds(s, outline, setting);
+    const bool is_far = !s->options->is_whole && floor > FAR * list->least_guess;
+    double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
+    if (!is_far)
+        floor = fmax(floor, weft_search_toll_seconds(s, outline, setting, floor,
+                                                     MOST * fmin(guess, list->least_guess)));
+    guess = fmax(guess, floor);
     list->least_guess = fmin(list->least_guess, guess);
     return keep(
         s, list,
@@ -83,6 +91,10 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list)
             known[i] = -1;
         for (int x = 0; x < s->n_settings; x++)
             WEFT_TRY(add(s, list, o, x, known));
+        if (o + 1 < s->n_outlines && list->n > 0 && weft_search_is_over(s, LISTING)) {
+            s->has_more_outlines = true;
+            break;
+        }
     }
     if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_guess);
     if (list->n_choices > 0) return WEFT_OK;

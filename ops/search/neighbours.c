@@ -202,7 +202,8 @@ static void put_knob(const weft_knob *knob, int64_t value, char *text, size_t ro
 {
     char number[24] = "", name[WEFT_MAX_NAME + 8];
     snprintf(name, sizeof name, "%s%s", knob->is_flag && value == 0 ? "no-" : "", knob->name);
-    if (!knob->is_flag) snprintf(number, sizeof number, "%lld", (long long)value);
+    if (knob->words) snprintf(number, sizeof number, "%s", knob->words[value]);
+    if (!knob->is_flag && !knob->words) snprintf(number, sizeof number, "%lld", (long long)value);
     put(text, room, name, number);
 }
 

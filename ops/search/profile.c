@@ -4,7 +4,7 @@
  * Read off the plan on one rank, since there nothing is exchanged and nothing repeated. Where
  * layers are alike, plans of few layers and of some more are enough: each amount is a + b layers.
  */
-#include "searching.h"
+#include "flows.h"
 
 #include "regions.h"
 
@@ -15,6 +15,7 @@ enum { MOST_WORKS = 256, MOST_HOMES = 128 };
 
 typedef struct sheet {
     int n_works, n_homes;
+    bool lacks_tolls; /* of some work */
     weft_search_work works[MOST_WORKS];
     weft_search_home homes[MOST_HOMES];
 } sheet;
@@ -23,12 +24,7 @@ typedef struct sheet {
 
 static uint64_t bits_of(weft_search_dims *dims, const weft_plan *plan, uint32_t placed)
 {
-    const weft_shape *shape = &plan->graph->tensors[plan->placed[placed].value].type.shape;
-    uint64_t bits = 0;
-    for (int d = 0; d < shape->n_dims; d++)
-        if (weft_name_length(shape->dims[d].name) == (int)strlen(shape->dims[d].name))
-            bits |= weft_search_dim_bit(dims, shape->dims[d].name);
-    return bits;
+    return weft_search_dims_of(dims, &plan->graph->tensors[plan->placed[placed].value].type.shape);
 }
 
 static bool is_of_storage(const weft_plan *plan, uint32_t placed)
@@ -40,13 +36,14 @@ static bool is_of_storage(const weft_plan *plan, uint32_t placed)
 static void add_loops(sheet *to, const weft_search_work *loops, double times)
 {
     int at = 0;
-    while (at < to->n_works && (to->works[at].is_kernel || to->works[at].dims != loops->dims ||
-                                to->works[at].is_stored != loops->is_stored))
+    while (at < to->n_works &&
+           (to->works[at].is_kernel || to->works[at].dims != loops->dims ||
+            to->works[at].is_stored != loops->is_stored || to->works[at].order != loops->order))
         at++;
     if (at == MOST_WORKS) return; /* a floor may leave work out */
     if (at == to->n_works)
-        to->works[to->n_works++] =
-            (weft_search_work){.dims = loops->dims, .is_stored = loops->is_stored};
+        to->works[to->n_works++] = (weft_search_work){
+            .dims = loops->dims, .is_stored = loops->is_stored, .order = loops->order};
     to->works[at].times += times * loops->times;
     to->works[at].seconds += times * loops->seconds;
     to->works[at].bytes += times * loops->bytes;
@@ -61,22 +58,39 @@ static double loop_seconds(const weft_workload *work, const weft_search_rates *r
     return rates->crowd * rates->factor * fmax(compute, work->bytes / rates->bytes);
 }
 
+static bool is_same_toll(const weft_search_toll *a, const weft_search_toll *b)
+{
+    return a->of == b->of && a->kind == b->kind && a->dims == b->dims && a->bytes == b->bytes &&
+           a->again == b->again && a->share == b->share && a->often == b->often &&
+           a->whole_id == b->whole_id && a->whole_order == b->whole_order && a->term == b->term &&
+           a->is_first == b->is_first;
+}
+
+static bool is_same_kernel(const weft_search_work *a, const weft_search_work *b)
+{
+    if (!a->is_kernel || a->kernel.id != b->kernel.id || a->dims != b->dims ||
+        a->is_stored != b->is_stored || a->order != b->order || a->n_tolls != b->n_tolls)
+        return false;
+    for (int t = 0; t < a->n_tolls; t++)
+        if (!is_same_toll(&a->tolls[t], &b->tolls[t])) return false;
+    return true;
+}
+
 /* Layers have the same kernels again and again. */
 static void add_kernel(sheet *to, const weft_search_work *kernel, double times)
 {
     int at = 0;
-    for (; at < to->n_works; at++) {
-        const weft_search_work *work = &to->works[at];
-        if (work->is_kernel && work->kernel.id == kernel->kernel.id && work->dims == kernel->dims &&
-            work->is_stored == kernel->is_stored)
-            break;
-    }
+    while (at < to->n_works && !is_same_kernel(&to->works[at], kernel))
+        at++;
+    to->lacks_tolls |= at == MOST_WORKS || kernel->n_tolls < 0;
     if (at == MOST_WORKS) return;
     if (at == to->n_works) {
         to->works[at] = *kernel;
-        to->works[to->n_works++].times = 0;
+        to->works[at].seconds = to->works[at].times = 0;
+        to->n_works++;
     }
     to->works[at].times += times;
+    to->works[at].seconds += times * kernel->seconds;
 }
 
 /* Whether it is a variable, or one cast: it has no dims but those of some variable. */
@@ -111,7 +125,8 @@ static void look_at_terms(weft_search_work *work, weft_search_dims *dims, const 
 }
 
 static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *plan,
-                         const weft_step *step, const weft_search_rates *rates)
+                         const weft_step *step, const weft_search_rates *rates,
+                         const search_flows *flows)
 {
     uint64_t bits = 0;
     bool is_stored = step->phase == WEFT_UPDATE;
@@ -129,19 +144,32 @@ static void look_at_step(sheet *to, weft_search_dims *dims, const weft_plan *pla
     const double times = weft_times_of(plan, step);
     weft_step_workload(plan, step, 0, &work);
     if (work.name == NULL) return;
-    if (step->kind != WEFT_STEP_KERNEL) {
+    search_part parts[WEFT_SEARCH_PARTS];
+    weft_flows_order(flows, step, parts);
+    for (int p = 0; p < WEFT_SEARCH_PARTS && step->kind != WEFT_STEP_KERNEL; p++) {
+        const double part = parts[p].part;
+        if (part <= 0) continue;
         const weft_search_work loop = {.dims = bits,
                                        .is_stored = is_stored,
-                                       .seconds = loop_seconds(&work, rates),
-                                       .bytes = work.bytes,
+                                       .order = parts[p].order,
+                                       .seconds = part * loop_seconds(&work, rates),
+                                       .bytes = part * work.bytes,
                                        .most = work.bytes,
-                                       .times = 1};
+                                       .times = part};
         add_loops(to, &loop, times);
-        return;
     }
-    weft_search_work kernel = {
-        .is_kernel = true, .dims = bits, .is_stored = is_stored, .kernel = work};
+    if (step->kind != WEFT_STEP_KERNEL) return;
+    int p = 0;
+    while (parts[p].part < 1)
+        p++;
+    weft_search_work kernel = {.is_kernel = true,
+                               .dims = bits,
+                               .is_stored = is_stored,
+                               .order = parts[p].order,
+                               .kernel = work,
+                               .seconds = weft_search_kernel_best(rates, &work)};
     look_at_terms(&kernel, dims, plan, step);
+    weft_flows_tolls(flows, step, dims, &kernel);
     add_kernel(to, &kernel, times);
 }
 
@@ -199,11 +227,13 @@ static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph,
 static void add_times(sheet *to, const sheet *from, double times)
 {
     for (int w = 0; w < from->n_works; w++) {
-        const weft_search_work *work = &from->works[w];
-        if (work->is_kernel)
-            add_kernel(to, work, times * work->times);
-        else
-            add_loops(to, work, times);
+        weft_search_work work = from->works[w];
+        if (!work.is_kernel) {
+            add_loops(to, &work, times);
+            continue;
+        }
+        if (work.times != 0) work.seconds /= work.times;
+        add_kernel(to, &work, times * work.times);
     }
     for (int h = 0; h < from->n_homes; h++) {
         weft_search_home home = from->homes[h];
@@ -212,15 +242,33 @@ static void add_times(sheet *to, const sheet *from, double times)
     }
 }
 
+/* Which work it is that may spare a toll. */
+static void find_whole(const weft_search_profile *profile, weft_search_toll *toll)
+{
+    toll->whole = -1;
+    for (int w = 0; w < profile->n_works && toll->whole_id != 0; w++) {
+        const weft_search_work *work = &profile->works[w];
+        if (work->is_kernel && work->kernel.id == toll->whole_id &&
+            work->order == toll->whole_order && work->n_ways > 0)
+            toll->whole = w;
+    }
+}
+
 static weft_status keep(searching *s, const sheet *from, weft_search_profile *profile)
 {
     profile->n_works = from->n_works;
     profile->n_homes = from->n_homes;
+    profile->has_tolls = !from->lacks_tolls;
+    for (int w = 0; w < from->n_works; w++) /* else some layer is not like the others */
+        if (from->works[w].is_kernel && from->works[w].times < 0) profile->has_tolls = false;
     profile->works =
         weft_arena_copy(s->arena, from->works, (size_t)(from->n_works + 1) * sizeof *from->works);
     profile->homes =
         weft_arena_copy(s->arena, from->homes, (size_t)(from->n_homes + 1) * sizeof *from->homes);
     const bool is_there = profile->works && profile->homes;
+    for (int w = 0; w < profile->n_works && is_there; w++)
+        for (int i = 0; i < profile->works[w].n_tolls; i++)
+            find_whole(profile, &profile->works[w].tolls[i]);
     return is_there ? WEFT_OK : weft_fail_memory(s->error, sizeof *from);
 }
 
@@ -230,6 +278,7 @@ enum { AT_ONCE = 32 };
 
 /* The program of a setting on one rank: of few layers, and of some more where there are. */
 typedef struct alone {
+    bool is_late;
     weft_choice choice;
     int64_t layers[2];
     weft_mesh *mesh;
@@ -258,24 +307,33 @@ static weft_status plan_one(searching *s, alone *a, int which)
     return status;
 }
 
+/* When time is over, settings that were not looked at are none: but the first, which is what is done unless asked. */
+static const double PROFILING = 0.3;
+
 static void plan_piece(void *context, int piece)
 {
     batch *b = context;
     alone *a = &b->all[piece];
+    a->is_late = b->first + piece > 0 && weft_search_is_over(b->s, PROFILING);
+    if (a->is_late) return;
     if (weft_mesh_plan("one:1", &a->mesh, &a->error) != WEFT_OK) return;
     if (plan_one(b->s, a, 0) == WEFT_OK && a->layers[1] > 0) (void)!plan_one(b->s, a, 1);
 }
 
-static void look(searching *s, const weft_program *program, const weft_search_rates *rates,
-                 weft_search_profile *profile, sheet *to)
+static weft_status look(searching *s, const weft_program *program, const weft_search_rates *rates,
+                        weft_search_profile *profile, sheet *to)
 {
     const weft_plan *plan = program->plan;
+    weft_arena *arena = weft_arena_create();
     *to = (sheet){0};
     weft_search_dims_look(&s->dims, plan->graph);
     profile->dims = dims_of(&s->dims, plan->graph, profile->size);
-    for (uint32_t i = 0; i < plan->n_steps; i++)
-        look_at_step(to, &s->dims, plan, &plan->steps[i], rates);
+    const search_flows *flows = arena ? weft_flows_find(plan, arena) : NULL;
+    for (uint32_t i = 0; i < plan->n_steps && flows; i++)
+        look_at_step(to, &s->dims, plan, &plan->steps[i], rates, flows);
     look_at_homes(to, &s->dims, plan);
+    weft_arena_destroy(&arena);
+    return flows ? WEFT_OK : weft_fail_memory(s->error, sizeof *to);
 }
 
 /* few + (layers - few) / (more - few) x (more - few), as amounts */
@@ -283,9 +341,10 @@ static weft_status read_one(searching *s, const alone *a, const weft_search_rate
                             sheet sheets[2], weft_search_profile *profile)
 {
     profile->is_legal = true;
-    look(s, a->program[0], rates, profile, &sheets[0]);
+    WEFT_TRY(look(s, a->program[0], rates, profile, &sheets[0]));
     if (a->layers[1] == 0) return keep(s, &sheets[0], profile);
-    look(s, a->program[1], rates, profile, &sheets[1]);
+    WEFT_TRY(look(s, a->program[1], rates, profile, &sheets[1]));
+    sheets[1].lacks_tolls |= sheets[0].lacks_tolls;
     const double left =
         (double)(s->options->layers - a->layers[0]) / (double)(a->layers[1] - a->layers[0]);
     add_times(&sheets[1], &sheets[1], left - 1);
@@ -306,6 +365,8 @@ static void drop(alone *a)
 static weft_status take(searching *s, const alone *a, const weft_search_rates *rates,
                         sheet sheets[2], weft_search_profile *profile)
 {
+    s->has_more_outlines |= a->is_late; /* nothing is known of its choices */
+    if (a->is_late) return WEFT_OK;
     if (a->error.status == WEFT_OK) return read_one(s, a, rates, sheets, profile);
     if (a->error.status != WEFT_USAGE)
         return weft_fail(s->error, a->error.status, "%s", a->error.message);
@@ -345,6 +406,7 @@ weft_status weft_search_profiles_make(searching *s, const weft_search_setting *s
     s->profiles = weft_arena_take(s->arena, (size_t)n * sizeof *s->profiles);
     if (!sheets || !b || !s->profiles) return weft_fail_memory(s->error, sizeof *b);
     weft_search_rates_find(s->options->machine, weft_search_host_ranks(s->options), &s->rates);
+    WEFT_TRY(weft_search_links_find(s));
     s->n_profiles = n;
     for (int first = 0; first < n && status == WEFT_OK; first += AT_ONCE) {
         const int some = n - first < AT_ONCE ? n - first : AT_ONCE;

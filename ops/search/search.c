@@ -71,6 +71,12 @@ static weft_status check(const weft_search_options *o, weft_error *error)
         o->seconds);
 }
 
+bool weft_search_is_over(const searching *s, double part)
+{
+    const double seconds = s->options->seconds;
+    return seconds > 0 && weft_sync_seconds() - s->begun >= part * seconds;
+}
+
 weft_status weft_search_best(weft_search_builder build, void *context,
                              const weft_search_options *options, weft_found *found,
                              weft_error *error)
@@ -86,13 +92,13 @@ weft_status weft_search_best(weft_search_builder build, void *context,
                    .options = options,
                    .error = &own,
                    .building = PTHREAD_MUTEX_INITIALIZER};
-    const double begun = weft_sync_seconds();
+    s.begun = weft_sync_seconds();
     s.threads = weft_search_threads(options);
     s.arena = weft_arena_create();
     if (!s.arena) return weft_fail_memory(error, sizeof s);
     weft_status status = read_vary(&s);
     if (status == WEFT_OK) status = weft_search_space_find(&s);
-    if (status == WEFT_OK) status = weft_search_hunt(&s, begun, found);
+    if (status == WEFT_OK) status = weft_search_hunt(&s, found);
     weft_arena_destroy(&s.arena);
     return status == WEFT_OK ? status : weft_fail(error, status, "%s", own.message);
 }

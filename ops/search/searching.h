@@ -16,7 +16,7 @@ enum {
     WEFT_SEARCH_DIMS = 64, /* names, a bit each */
     WEFT_ROLE_DIMS = 8,
     WEFT_SEARCH_ROLES = 24,
-    WEFT_SEARCH_AXES = 3, /* of outlines that are found; one that is given may have more */
+    WEFT_SEARCH_AXES = 4, /* of outlines that are found; one that is given may have more */
     WEFT_SETTINGS = 4096
 };
 
@@ -52,6 +52,8 @@ int weft_search_dim_find(const weft_search_dims *dims, const char *name,
                          size_t letters); /* -1: none */
 /* What a graph's ops say of its dims. */
 void weft_search_dims_look(weft_search_dims *dims, const weft_graph *graph);
+/* Of a shape, but for those of states, which no layout can write. */
+uint64_t weft_search_dims_of(weft_search_dims *dims, const weft_shape *shape);
 /* Those that may come out split where these are. */
 uint64_t weft_search_dims_reach(const weft_search_dims *dims, uint64_t from);
 
@@ -90,16 +92,65 @@ typedef struct weft_search_term {
         is_kept; /* an operand: a variable, perhaps cast; a result: a gradient, which goes to where its variable is stored */
 } weft_search_term;
 
+/* A way of a kernel along an axis: cut along these dims, which its terms of these bits have, or whole. Whole ways come first. */
+enum { WEFT_SEARCH_WAYS = 20, WEFT_SEARCH_TOLLS = 24 };
+typedef struct weft_search_way {
+    uint64_t dims;
+    bool
+        is_whole; /* all ranks do all of it; operands of `has` may be partial sums, then results are */
+    uint16_t
+        has; /* terms that come or go split or, of a whole one, partial; others are whole, and results are partial */
+    uint16_t spares; /* terms whose exchanges with others it spares these */
+} weft_search_way;
+
+/* What can go on beside an exchange: anything; no kernel that is before or behind it in a chain of such; no kernel at all. */
+typedef enum weft_search_toll_kind {
+    WEFT_TOLL_LOOSE,
+    WEFT_TOLL_CHAINED,
+    WEFT_TOLL_TIGHT,
+    WEFT_TOLL_KINDS
+} weft_search_toll_kind;
+
+/* An exchange that a kernel pays each time that it is done, along each axis, or that others are spared. flows.c finds them. */
+typedef struct weft_search_toll {
+    enum {
+        WEFT_TOLL_LACK, /* it is paid where the way lacks the term: operands become whole, or sums are finished */
+        WEFT_TOLL_SPARED,   /* somebody else pays it, but where the way spares the term */
+        WEFT_TOLL_VARIABLE, /* as WEFT_TOLL_LACK, where the variable is stored split */
+        WEFT_TOLL_GRADIENT  /* it becomes what is stored of the variable */
+    } of;
+    weft_search_toll_kind kind;
+    uint64_t dims; /* other axes that may cut one of these cut its bytes */
+    double bytes;  /* through a link, but for a rank's own part */
+    double
+        again; /* of a variable whose shards are gathered in each phase; of a gradient: its shards become whole */
+    double share; /* that this kernel pays of it */
+    double often; /* for each time that the kernel is done */
+    uint64_t
+        whole_id; /* where the kernel of that id is whole, nobody pays: so it is no more than what that costs; 0: none */
+    uint8_t whole_order;
+    int whole; /* which of the profile's works it is; -1: none */
+    uint8_t term;
+    bool is_first; /* before all gradients */
+} weft_search_toll;
+
+/* When a work is done: before all gradients; beside some exchange of a chain; beside a tight one. */
+enum { WEFT_WORK_FIRST = 1, WEFT_WORK_BESIDE = 2, WEFT_WORK_BESIDE_TIGHT = 4 };
+
 typedef struct weft_search_work {
     uint64_t dims;
     bool is_stored; /* it may be cut as storage is */
     bool is_kernel;
-    double seconds;     /* of loops, at the best rates */
+    uint8_t order;      /* WEFT_WORK_* */
+    double seconds;     /* at the best rates; of loops, of all together */
     double bytes, most; /* of loops: all that they read and write, and the one with most of it */
     double times;       /* how often, of all loops together */
     weft_workload kernel;
     int n_terms;
     weft_search_term terms[WEFT_SEARCH_TERMS];
+    int n_in, n_ways, n_tolls; /* operands; n_tolls -1: they are not known */
+    weft_search_way ways[WEFT_SEARCH_WAYS];
+    weft_search_toll tolls[WEFT_SEARCH_TOLLS];
     /* what it takes, cut among so many ranks, once it was asked for; ranks 0: not yet */
     struct {
         double ranks, seconds;
@@ -114,7 +165,7 @@ typedef struct weft_search_home {
 } weft_search_home;
 
 typedef struct weft_search_profile {
-    bool is_legal;
+    bool is_legal, has_tolls;       /* of all its works */
     uint64_t dims, more;            /* that it has; those of them that the first setting has not */
     int64_t size[WEFT_SEARCH_DIMS]; /* of these */
     int like; /* the first profile of the same dims: it exchanges about the same */
@@ -149,9 +200,16 @@ typedef struct weft_search_rates {
     const weft_load *load;
     weft_load plain; /* the same without single kernels: rates alone */
 } weft_search_rates;
+/* Of the links of a level and those farther out, at best: a byte through one, and what of a rank's computing that takes. */
+typedef struct weft_search_link {
+    double seconds, share_seconds;
+    double most_share; /* of a rank's cores that one exchange takes */
+} weft_search_link;
 /* A kernel on one of so many ranks that share it, at best. */
 double weft_search_kernel_seconds(const weft_search_rates *rates, const weft_workload *kernel,
                                   double ranks);
+/* The whole kernel at the best rates of all sizes. */
+double weft_search_kernel_best(const weft_search_rates *rates, const weft_workload *kernel);
 
 typedef struct searching {
     weft_search_builder build;
@@ -168,12 +226,16 @@ typedef struct searching {
     weft_search_setting *settings;
     weft_search_outline *outlines;
     weft_search_rates rates;
-    char refusal[480]; /* the builder's first */
+    weft_search_link *links; /* [n_levels] of the machine */
+    char refusal[480];       /* the builder's first */
     int64_t n_refused;
     int threads;
+    double begun;             /* when the search has */
     pthread_mutex_t building; /* held while the builder is called */
 } searching;
 
+/* Whether so much of the time that it may take is over. */
+bool weft_search_is_over(const searching *s, double part);
 /* Settings with a profile for each set of values of knobs; roles; outlines. Ended early by an error. */
 weft_status weft_search_space_find(searching *s);
 /* profile.c: of n sets of values of knobs */
@@ -194,6 +256,10 @@ int64_t weft_search_few_layers(const weft_search_options *options, const weft_ch
 /* Seconds that no plan can beat; bytes that none can do without. */
 double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
                                  const weft_search_setting *setting);
+/* One work of a profile, and among how many ranks it is cut. */
+double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
+                                const weft_search_setting *setting, weft_search_work *work,
+                                double *ranks);
 bool weft_search_splits_storage(const searching *s, const weft_search_role *role);
 double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting);
@@ -201,6 +267,15 @@ double weft_search_act_seconds(const weft_search_rates *rates, const char *op);
 void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
                             weft_search_rates *rates);
 int weft_search_host_ranks(const weft_search_options *options);
+
+/* ---- tolls.c ------------------------------------------------------------------------------------ */
+
+/* Links of the machine. */
+weft_status weft_search_links_find(searching *s);
+/* Seconds that no plan can beat, with the exchanges that each must have, or `most` where they are more; 0 where these are not known.
+ * works: seconds of all works (weft_search_floor_seconds) */
+double weft_search_toll_seconds(const searching *s, const weft_search_outline *outline,
+                                const weft_search_setting *setting, double works, double most);
 
 /* ---- guess.c ------------------------------------------------------------------------------------ */
 
@@ -248,7 +323,7 @@ void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_w
 /* ---- hunt.c ------------------------------------------------------------------------------------- */
 
 /* Plans choices of the space, from the lowest guess on, and tells what it found. */
-weft_status weft_search_hunt(searching *s, double begun, weft_found *found);
+weft_status weft_search_hunt(searching *s, weft_found *found);
 
 /* ---- crew.c: several threads that do pieces of work ---------------------------------------------- */
 

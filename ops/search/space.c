@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OUTLINES = 400000, MOST_PAIRS = 2 };
+enum { MOST_OUTLINES = 400000, MOST_PAIRS = 2, MOST_BESIDE_PAIRS = 3 };
 
 /* ---- settings --------------------------------------------------------------------------------------- */
 
@@ -143,13 +143,13 @@ static void permute(finding *f, weft_search_outline *p, int at)
     }
 }
 
-/* With three axes of which all are pairs there would be more choices than anybody can look at. */
-static int n_pairs(const weft_search_roles *roles, const weft_search_outline *p)
+/* With three axes of which all are pairs, or four of which one is, there would be more choices than anybody can look at. */
+static bool has_many_pairs(const weft_search_roles *roles, const weft_search_outline *p)
 {
     int n = 0;
     for (int a = 0; a < p->n; a++)
         n += roles->list[p->axes[a].role].is_pair;
-    return n;
+    return n > MOST_PAIRS || (n > 0 && p->n > MOST_BESIDE_PAIRS);
 }
 
 /* Roles in ascending order, each with a divisor of the ranks that are left. */
@@ -157,13 +157,13 @@ static void assign(finding *f, weft_search_outline *p, int role, int left)
 {
     const weft_search_roles *roles = &f->s->roles;
     if (left == 1) {
-        if (n_pairs(roles, p) > MOST_PAIRS) return;
+        if (has_many_pairs(roles, p)) return;
         f->first = f->s->n_outlines;
         permute(f, p, 0);
         return;
     }
     if (role == roles->n || p->n == WEFT_SEARCH_AXES) return;
-    if (n_pairs(roles, p) > MOST_PAIRS) return;
+    if (has_many_pairs(roles, p)) return;
     for (int size = 2; size <= left && size <= roles->list[role].most; size++) {
         if (left % size != 0) continue;
         p->axes[p->n++] = (weft_search_axis){(uint8_t)role, 0, size};

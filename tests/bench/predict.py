@@ -93,13 +93,23 @@ QUIET = 0.05  # of all cores, for others
 TRIES, PATIENCE = 3, 6  # runs of a cell; seconds of waiting for a quiet machine before each
 
 
+def ranks_of(mesh):
+    return math.prod(int(axis.split(":")[1]) for axis in mesh.split(","))
+
+
 class Cell:
-    def __init__(self, model, program, layout, is_mpi):
-        self.model, self.layout, self.is_mpi = model, layout[0] + (", MPI" if is_mpi else ""), is_mpi
-        _, mesh, rules, more = layout
-        self.ranks = math.prod(int(axis.split(":")[1]) for axis in mesh.split(","))
-        self.command = [*program.split(), "--mesh", mesh, "--layout", rules, *more.split()]
+    """A command of so many ranks, under the name of its layout."""
+
+    def __init__(self, model, name, command, ranks, is_mpi):
+        self.model, self.layout, self.is_mpi = model, name + (", MPI" if is_mpi else ""), is_mpi
+        self.ranks, self.command = ranks, command
         self.key = f"{model}; {self.layout}"
+
+    @classmethod
+    def of(cls, model, program, layout, is_mpi):
+        name, mesh, rules, more = layout
+        command = [*program.split(), "--mesh", mesh, "--layout", rules, *more.split()]
+        return cls(model, name, command, ranks_of(mesh), is_mpi)
 
     def words(self, *more):
         program = [str(BIN / self.command[0]), *self.command[1:], *map(str, more)]
@@ -107,8 +117,8 @@ class Cell:
 
 
 def cells(only):
-    every = [Cell(model, program, layout, False) for model, (program, layouts) in MODELS.items() for layout in layouts]
-    every += [Cell(model, MODELS[model][0], layout, True) for model, layouts in MPI.items() for layout in layouts]
+    every = [Cell.of(model, program, layout, False) for model, (program, layouts) in MODELS.items() for layout in layouts]
+    every += [Cell.of(model, MODELS[model][0], layout, True) for model, layouts in MPI.items() for layout in layouts]
     return [cell for cell in every if any(fnmatch.fnmatch(f"{cell.model} {cell.layout}", pattern) for pattern in only)]
 
 
@@ -190,11 +200,11 @@ def measure_own(cell, folder):
     run_quiet(lambda: cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
 
 
-def train(cell, folder):
+def train(cell, folder, kind="own", tries=TRIES):
     """Of each run the fastest step, the median, what was predicted of it, and the part of the cores that others had."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        options = ["--steps", 20, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, "own")]
-        return [told(text, part) for text, part in run_quiet(lambda: cell.words(*options), folder)]
+        options = ["--steps", 20, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, kind)]
+        return [told(text, part) for text, part in run_quiet(lambda: cell.words(*options), folder, tries)]
 
 
 def told(text, part):

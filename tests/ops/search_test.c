@@ -104,6 +104,7 @@ static void check_floors(const weft_found *found)
         CHECK(i == 0 || c->prediction.seconds >= found->best[i - 1].prediction.seconds);
     }
     CHECK(found->least_seconds <= found->best[0].prediction.seconds);
+    CHECK(found->floor_part > 0 && found->floor_part <= 1);
 }
 
 /* Returns how many plans the floors have spared. */

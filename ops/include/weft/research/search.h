@@ -36,6 +36,8 @@ typedef struct weft_knob {
     bool is_asked;    /* it varies only where `vary` names it */
     int n_values;
     int64_t values[WEFT_MAX_KNOB_VALUES]; /* [n_values] the first: what it does unless asked */
+    /* what is written for a value: words[value], as "bf16"; borrowed; NULL: the number */
+    const char *const *words;
 } weft_knob;
 
 typedef struct weft_choice {
@@ -139,6 +141,8 @@ typedef struct weft_found {
     double least_seconds;
     /* the lowest guess of all that was not planned; and the part by which guesses of planned ones were off: half of them by more */
     double guess_seconds, guess_error;
+    /* of all that was planned whole the largest floor, as a part of the seconds that were predicted: 1 at most */
+    double floor_part;
     bool is_exact; /* none that was left out can be quicker than the best */
     bool out_of_time;
     /* of all that was planned: the one that needs least memory; mesh "": none was */

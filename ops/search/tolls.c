@@ -1,0 +1,498 @@
+/* tolls: seconds that no plan of a choice can beat, with what it has to exchange.
+ *
+ * Each kernel is cut along one of its ways on each axis, or is whole there and done by every rank. What operands, results, variables and
+ * gradients then exchange is a sum over kernels and axes (flows.c): so the least of it is found kernel by kernel, for any prices.
+ *
+ * What a second of exchange makes of a step depends on what goes on meanwhile. A step is no shorter than each of these *bounds*, which
+ * are sums of works and exchanges too:
+ *
+ * - all works, and of each exchange the share of the cores that it takes;
+ * - all works but those beside tight exchanges, and these in full; with the share of what is exchanged besides, but for what
+ *   other queues may do meanwhile;
+ * - all works but those beside a chain of exchanges, and these in full;
+ * - the works before all gradients, and the gradients' exchanges along one axis, one behind the other on each of its queues.
+ *
+ * In the last two, kernels that are whole would cost nothing where their work does not count. So they are mixed with the first.
+ */
+#include "searching.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BOUNDS = 5 + WEFT_MAX_AXES, MOST_CUTS = 1024 };
+static const double MIXED = 0.9; /* the part of a bound that is mixed with that of all works */
+
+/* ---- links ---------------------------------------------------------------------------------------------- */
+
+/* By how much measured exchanges may be quicker than links say. */
+static double quickest(const weft_machine_model *machine, int level)
+{
+    double least = 1;
+    for (int e = 0; e < machine->n_exchanges; e++) {
+        const weft_exchange_curve *curve = &machine->exchanges[e];
+        const double n = curve->ranks, others = n > 1 ? (n - 1) / n : 1;
+        if (curve->level != level || curve->kind == WEFT_BORDER || curve->kind == WEFT_ALL_TO_ALL)
+            continue;
+        for (int i = 0; i < curve->seconds.n; i++) {
+            const double bytes =
+                curve->seconds.size[i] * others * (curve->kind == WEFT_ALL_REDUCE ? 2 : 1);
+            const double linked = 2 * n * machine->levels[level].latency_seconds +
+                                  bytes / machine->levels[level].bytes_per_second;
+            least = fmin(least, curve->seconds.value[i] / linked);
+        }
+    }
+    return least;
+}
+
+static void find_shares(const weft_machine_model *machine, int level, double *least, double *most)
+{
+    *least = INFINITY;
+    *most = 0;
+    for (int k = 0; k < WEFT_CONVERTS; k++) {
+        const double share = weft_exchange_share(machine, level, (weft_convert_kind)k);
+        *least = fmin(*least, share);
+        *most = fmax(*most, share);
+    }
+}
+
+/* An exchange over several axes is at the farther level: there it may take less. */
+weft_status weft_search_links_find(searching *s)
+{
+    const weft_machine_model *machine = s->options->machine;
+    weft_search_link beyond = {INFINITY, INFINITY, 0};
+    s->links = weft_arena_take(s->arena, (size_t)machine->n_levels * sizeof *s->links);
+    if (!s->links) return weft_fail_memory(s->error, sizeof *s->links);
+    for (int l = machine->n_levels; l-- > 0;) {
+        double least, most;
+        const double seconds = quickest(machine, l) / machine->levels[l].bytes_per_second;
+        find_shares(machine, l, &least, &most);
+        beyond.seconds = fmin(beyond.seconds, seconds);
+        beyond.share_seconds = fmin(beyond.share_seconds, fmin(least, 1) * seconds);
+        beyond.most_share = fmax(beyond.most_share, most);
+        s->links[l] = beyond;
+    }
+    return WEFT_OK;
+}
+
+/* ---- bounds --------------------------------------------------------------------------------------------- */
+
+/* What counts, and how often. */
+typedef struct bound {
+    double all, first, not_beside, not_beside_tight; /* works */
+    double full[WEFT_TOLL_KINDS],
+        share[WEFT_TOLL_KINDS]; /* exchanges; and the cores that they take */
+    double first_tight;         /* those before all gradients, in full */
+    double gradient;            /* exchanges of gradients along `axis`, in full */
+    int axis;
+} bound;
+
+typedef struct tolling {
+    const searching *s;
+    const weft_search_outline *outline;
+    const weft_search_setting *setting;
+    double most, works; /* seconds above which nobody asks; of all works */
+    int n_bounds;
+    bound bounds[MOST_BOUNDS];
+    double sums[MOST_BOUNDS];
+} tolling;
+
+static const weft_search_role *role_at(const tolling *t, int axis)
+{
+    return &t->s->roles.list[t->outline->axes[axis].role];
+}
+
+static const weft_search_link *link_at(const tolling *t, int axis)
+{
+    return &t->s->links[t->outline->axes[axis].level];
+}
+
+/* The cores that all queues take at once, at most: each set of axes has one. */
+static double crowd_of(const tolling *t)
+{
+    double sum = 0;
+    for (uint32_t axes = 1; axes < 1u << t->outline->n; axes++) {
+        double most = 0;
+        for (int a = 0; a < t->outline->n; a++)
+            if (axes >> a & 1) most = fmax(most, link_at(t, a)->most_share);
+        sum += most;
+    }
+    return sum;
+}
+
+static void add_bound(tolling *t, double part, const bound *b, const bound *all)
+{
+    bound *to = &t->bounds[t->n_bounds++];
+    *to = *all;
+    to->axis = b->axis;
+    to->all *= 1 - part;
+    to->first = part * b->first;
+    to->not_beside = part * b->not_beside;
+    to->not_beside_tight = part * b->not_beside_tight;
+    to->first_tight = part * b->first_tight;
+    to->gradient = part * b->gradient;
+    for (int k = 0; k < WEFT_TOLL_KINDS; k++) {
+        to->full[k] = part * b->full[k];
+        to->share[k] = (1 - part) * all->share[k] + part * b->share[k];
+    }
+}
+
+static void list_bounds(tolling *t)
+{
+    const double crowd = crowd_of(t), share = fmin(1, 1 / fmax(crowd, 1e-300));
+    const double left = fmax(0, 1 - crowd);
+    const bound all = {.all = 1, .share = {share, share, share}, .axis = -1};
+    add_bound(t, 0, &all, &all);
+    const bound tight = {.not_beside_tight = 1, .full = {[WEFT_TOLL_TIGHT] = 1}, .axis = -1};
+    add_bound(t, 1, &tight, &all);
+    const bound tight_and_others = {.not_beside_tight = 1,
+                                    .full = {[WEFT_TOLL_TIGHT] = left},
+                                    .share = {share, share, 0},
+                                    .axis = -1};
+    if (left > 0) add_bound(t, 1, &tight_and_others, &all);
+    const bound chain = {.not_beside = 1, .full = {0, 1, 1}, .axis = -1};
+    add_bound(t, MIXED, &chain, &all);
+    const bound chain_and_others = {
+        .not_beside = 1, .full = {0, left, left}, .share = {share, 0, 0}, .axis = -1};
+    if (left > 0) add_bound(t, MIXED, &chain_and_others, &all);
+    for (int a = 0; a < t->outline->n; a++) {
+        const bound gradients = {.first = 1, .first_tight = 1, .gradient = 1, .axis = a};
+        add_bound(t, MIXED, &gradients, &all);
+    }
+}
+
+static double work_weight(const bound *b, const weft_search_work *work)
+{
+    double weight = b->all;
+    if (work->order & WEFT_WORK_FIRST) weight += b->first;
+    if (!(work->order & WEFT_WORK_BESIDE)) weight += b->not_beside;
+    if (!(work->order & WEFT_WORK_BESIDE_TIGHT)) weight += b->not_beside_tight;
+    return weight;
+}
+
+/* ---- exchanges --------------------------------------------------------------------------------------------- */
+
+static double others(const tolling *t, int axis)
+{
+    const double n = t->outline->axes[axis].size;
+    return (n - 1) / n;
+}
+
+/* Whether variables are stored in shards over the axis, besides what names split. */
+static bool is_sharded(const tolling *t, uint64_t dims, int axis, int stage)
+{
+    return t->setting->zero >= stage && dims != 0 && !(role_at(t, axis)->set & dims) &&
+           weft_search_splits_storage(t->s, role_at(t, axis));
+}
+
+/* By how much the other axes may make smaller what a toll exchanges along one. */
+static double cut_beside(const tolling *t, const weft_search_toll *toll, int axis)
+{
+    double parts = 1;
+    for (int a = 0; a < t->outline->n; a++) {
+        const bool is_variable = toll->of == WEFT_TOLL_VARIABLE && is_sharded(t, toll->dims, a, 3);
+        if (a != axis && (role_at(t, a)->reach & toll->dims || is_variable))
+            parts *= t->outline->axes[a].size;
+    }
+    return parts;
+}
+
+/* What so many bytes through the link of an axis count in each bound. */
+static void count(const tolling *t, const weft_search_toll *toll, int axis, double bytes,
+                  double costs[MOST_BOUNDS])
+{
+    const weft_search_link *link = link_at(t, axis);
+    for (int b = 0; b < t->n_bounds; b++) {
+        const bound *of = &t->bounds[b];
+        double full = of->full[toll->kind];
+        if (toll->is_first && toll->kind == WEFT_TOLL_TIGHT) full += of->first_tight;
+        costs[b] += bytes * (full * link->seconds + of->share[toll->kind] * link->share_seconds);
+    }
+}
+
+/* The bytes of a toll along an axis. */
+static double bytes_along(const tolling *t, const weft_search_toll *toll, int axis)
+{
+    double bytes = toll->bytes;
+    if (toll->of == WEFT_TOLL_VARIABLE) {
+        const bool is_named = (role_at(t, axis)->set & toll->dims) != 0;
+        const bool is_shard = is_sharded(t, toll->dims, axis, 3);
+        bytes = is_named ? toll->bytes : is_shard ? toll->again : 0;
+    }
+    return toll->often * bytes * others(t, axis) / cut_beside(t, toll, axis);
+}
+
+/* What one kernel costs on each axis, in each bound. */
+typedef struct cutting {
+    weft_search_work *work;
+    int n_ways[WEFT_MAX_AXES];
+    const weft_search_way *ways[WEFT_MAX_AXES][WEFT_SEARCH_WAYS];
+    double costs[WEFT_MAX_AXES][WEFT_SEARCH_WAYS][MOST_BOUNDS];
+} cutting;
+
+static bool is_cut_along(const tolling *t, const weft_search_work *work, int axis)
+{
+    for (int w = 0; w < work->n_ways; w++)
+        if (!work->ways[w].is_whole && work->ways[w].dims & role_at(t, axis)->reach) return true;
+    return false;
+}
+
+/* Work that is done as often as there are ranks, where an axis could cut it: else it is not among those that share it. */
+static double repeated(const tolling *t, weft_search_work *work, int axis)
+{
+    double ranks;
+    if (!is_cut_along(t, work, axis)) return 0;
+    const double seconds = weft_search_work_seconds(t->s, t->outline, t->setting, work, &ranks);
+    return fmax(0, t->outline->axes[axis].size * work->seconds / ranks - seconds);
+}
+
+/* Whether all works and this are more than anybody asks for: then it is no way. */
+static bool is_beyond(const tolling *t, double more)
+{
+    return t->works + more >= t->most;
+}
+
+/* A toll is no more than what it costs that somebody else is whole. */
+static void limit(const tolling *t, const weft_search_toll *toll, const weft_search_work *payer,
+                  int axis, double costs[MOST_BOUNDS])
+{
+    if (toll->of != WEFT_TOLL_LACK) return;
+    const weft_search_profile *profile = &t->s->profiles[t->setting->profile];
+    weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
+    const double more = whole ? repeated(t, whole, axis) : 0;
+    if (more > 0 && is_beyond(t, more)) return;
+    for (int b = 0; b < t->n_bounds; b++) {
+        const double most = more > 0 ? more / whole->times * payer->times * toll->often *
+                                           work_weight(&t->bounds[b], whole)
+                                     : 0;
+        costs[b] = fmin(costs[b], most);
+    }
+}
+
+/* What is spared by a whole one, which costs no less than nothing then. */
+static void add_whole(const tolling *t, cutting *c, int axis, double more)
+{
+    for (int w = 0; w < c->n_ways[axis] && c->ways[axis][w]->is_whole; w++) {
+        double spared[MOST_BOUNDS] = {0};
+        for (int i = 0; i < c->work->n_tolls; i++) {
+            const weft_search_toll *toll = &c->work->tolls[i];
+            if (toll->of == WEFT_TOLL_SPARED && c->ways[axis][w]->spares >> toll->term & 1)
+                count(t, toll, axis, c->work->times * bytes_along(t, toll, axis), spared);
+        }
+        for (int b = 0; b < t->n_bounds; b++)
+            c->costs[axis][w][b] = fmax(0, more * work_weight(&t->bounds[b], c->work) - spared[b]);
+    }
+}
+
+/* A result of whole operands is whole. */
+static bool is_paid(const weft_search_toll *toll, const weft_search_way *way, int n_in)
+{
+    if (way->is_whole && way->has == 0 && toll->term >= n_in) return false;
+    return !(way->has >> toll->term & 1);
+}
+
+static void look_at_axis(const tolling *t, cutting *c, int axis)
+{
+    const weft_search_work *work = c->work;
+    const double more = repeated(t, c->work, axis);
+    const bool is_cut = is_cut_along(t, work, axis);
+    c->n_ways[axis] = 0;
+    for (int w = 0; w < work->n_ways; w++) {
+        const weft_search_way *way = &work->ways[w];
+        if (way->is_whole ? !(is_cut && is_beyond(t, more))
+                          : (way->dims & role_at(t, axis)->reach) != 0)
+            c->ways[axis][c->n_ways[axis]++] = way;
+    }
+    memset(c->costs[axis], 0, (size_t)c->n_ways[axis] * sizeof c->costs[axis][0]);
+    add_whole(t, c, axis, more);
+    for (int i = 0; i < work->n_tolls; i++) {
+        const weft_search_toll *toll = &work->tolls[i];
+        double costs[MOST_BOUNDS] = {0};
+        if (toll->of == WEFT_TOLL_GRADIENT || toll->of == WEFT_TOLL_SPARED) continue;
+        count(t, toll, axis, work->times * bytes_along(t, toll, axis), costs);
+        limit(t, toll, work, axis, costs);
+        for (int w = 0; w < c->n_ways[axis]; w++)
+            for (int b = 0; b < t->n_bounds && is_paid(toll, c->ways[axis][w], work->n_in); b++)
+                c->costs[axis][w][b] += toll->share * costs[b];
+    }
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------ */
+
+static const weft_search_toll *gradient_of(const weft_search_work *work)
+{
+    for (int i = 0; i < work->n_tolls; i++)
+        if (work->tolls[i].of == WEFT_TOLL_GRADIENT) return &work->tolls[i];
+    return NULL;
+}
+
+/* A gradient's exchange is in a queue of its axis, of which there are several with others. Where others cut it, those exchange more. */
+static double queues_of(const tolling *t, const bool *divides, int axis)
+{
+    double queues = 1;
+    for (int a = 0; a < t->outline->n; a++)
+        if (a != axis) queues *= 1 + (divides[a] ? 1.0 / t->outline->axes[a].size : 1);
+    return queues;
+}
+
+static void count_gradient(const tolling *t, const weft_search_toll *toll, int axis, double bytes,
+                           const bool *divides, double costs[MOST_BOUNDS])
+{
+    for (int a = 0; a < t->outline->n; a++)
+        if (a != axis && divides[a]) bytes /= t->outline->axes[a].size;
+    bytes *= others(t, axis);
+    count(t, toll, axis, bytes, costs);
+    for (int b = 0; b < t->n_bounds; b++)
+        if (t->bounds[b].axis == axis)
+            costs[b] += t->bounds[b].gradient * bytes * link_at(t, axis)->seconds /
+                        queues_of(t, divides, axis);
+}
+
+/* One cut of all axes: a sum is scattered to where shards are, or is reduced by all; what was made in parts becomes whole. Sums that become
+ * whole along several axes may do so at once: the longest counts. */
+static void cut_gradient(const tolling *t, const cutting *c, const weft_search_toll *toll,
+                         const int *way, double costs[MOST_BOUNDS])
+{
+    bool divides[WEFT_MAX_AXES];
+    double most = 0;
+    int longest = -1;
+    for (int a = 0; a < t->outline->n; a++) {
+        const weft_search_way *of = c->ways[a][way[a]];
+        const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
+        divides[a] = is_named || is_sharded(t, toll->dims, a, 1) || (of->has >> toll->term & 1);
+    }
+    for (int a = 0; a < t->outline->n; a++) {
+        const weft_search_way *of = c->ways[a][way[a]];
+        const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
+        const bool is_made_whole = of->is_whole && of->has == 0;
+        const bool is_sum = !is_made_whole && !(of->has >> toll->term & 1);
+        const bool is_home = is_named || is_sharded(t, toll->dims, a, 3); /* it stays in shards */
+        if (is_made_whole) continue;
+        if (is_sum && !divides[a]) {
+            const double seconds = others(t, a) * link_at(t, a)->seconds;
+            if (seconds > most) longest = a;
+            most = fmax(most, seconds);
+            continue;
+        }
+        const double bytes = (is_sum ? toll->bytes : 0) + (is_home ? 0 : toll->again);
+        count_gradient(t, toll, a, c->work->times * toll->often * bytes, divides, costs);
+    }
+    if (longest >= 0)
+        count_gradient(t, toll, longest, c->work->times * toll->often * (toll->bytes + toll->again),
+                       divides, costs);
+}
+
+/* The next of all ways of all axes; false: that was the last. */
+static bool turn(const tolling *t, const cutting *c, int *way)
+{
+    for (int a = 0; a < t->outline->n; a++) {
+        if (++way[a] < c->n_ways[a]) return true;
+        way[a] = 0;
+    }
+    return false;
+}
+
+static int n_cuts(const tolling *t, const cutting *c)
+{
+    int n = 1;
+    for (int a = 0; a < t->outline->n && n <= MOST_CUTS; a++)
+        n *= c->n_ways[a];
+    return n;
+}
+
+/* Of all ways of all axes together the least, for each bound by itself. */
+static void add_with_gradient(tolling *t, const cutting *c, const weft_search_toll *toll)
+{
+    double least[MOST_BOUNDS];
+    int way[WEFT_MAX_AXES] = {0};
+    for (int b = 0; b < t->n_bounds; b++)
+        least[b] = INFINITY;
+    do {
+        double costs[MOST_BOUNDS] = {0};
+        for (int a = 0; a < t->outline->n; a++)
+            for (int b = 0; b < t->n_bounds; b++)
+                costs[b] += c->costs[a][way[a]][b];
+        cut_gradient(t, c, toll, way, costs);
+        for (int b = 0; b < t->n_bounds; b++)
+            least[b] = fmin(least[b], costs[b]);
+    } while (turn(t, c, way));
+    for (int b = 0; b < t->n_bounds; b++)
+        t->sums[b] += least[b];
+}
+
+static void add_kernel(tolling *t, const cutting *c)
+{
+    const weft_search_toll *gradient = gradient_of(c->work);
+    if (gradient && n_cuts(t, c) <= MOST_CUTS) {
+        add_with_gradient(t, c, gradient);
+        return;
+    }
+    for (int a = 0; a < t->outline->n; a++)
+        for (int b = 0; b < t->n_bounds; b++) {
+            double least = INFINITY;
+            for (int w = 0; w < c->n_ways[a]; w++)
+                least = fmin(least, c->costs[a][w][b]);
+            t->sums[b] += least;
+        }
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+double weft_search_toll_seconds(const searching *s, const weft_search_outline *outline,
+                                const weft_search_setting *setting, double works, double most)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    tolling t = {.s = s, .outline = outline, .setting = setting, .works = works, .most = most};
+    double floor = 0;
+    if (!profile->has_tolls && getenv("DBG")) fprintf(stderr, "no tolls\n"); /*DBG*/
+    if (!profile->has_tolls) return 0;
+    list_bounds(&t);
+    for (int w = 0; w < profile->n_works; w++) {
+        weft_search_work *work = &profile->works[w];
+        double ranks;
+        const double seconds = weft_search_work_seconds(s, outline, setting, work, &ranks);
+        for (int b = 0; b < t.n_bounds; b++)
+            t.sums[b] += seconds * work_weight(&t.bounds[b], work);
+        if (work->n_tolls == 0) continue;
+        cutting c = {.work = work};
+        for (int a = 0; a < outline->n; a++)
+            look_at_axis(&t, &c, a);
+        add_kernel(&t, &c);
+    }
+    for (int b = 0; b < t.n_bounds; b++)
+        floor = fmax(floor, t.sums[b]);
+    if (getenv("DBG")) { /*DBG*/
+        weft_choice ch;
+        char text[900];
+        (void)weft_search_choice_of(s, outline, setting, &ch);
+        (void)weft_choice_print(&ch, text, sizeof text);
+        if (strcmp(text, getenv("DBG")) == 0) {
+            for (int b = 0; b < t.n_bounds; b++)
+                fprintf(stderr, "bound %d: %g\n", b, 1e3 * t.sums[b]);
+            for (int w = 0; w < profile->n_works; w++) {
+                weft_search_work *work = &profile->works[w];
+                double ranks;
+                const double sec = weft_search_work_seconds(s, outline, setting, work, &ranks);
+                fprintf(stderr, "%s x%g order %d: %g ms among %g, tolls %d ways %d\n",
+                        work->is_kernel ? work->kernel.name : "loop", work->times, work->order,
+                        1e3 * sec, ranks, work->n_tolls, work->n_ways);
+                for (int i = 0; i < work->n_tolls; i++)
+                    fprintf(stderr,
+                            "    toll of %d kind %d term %d bytes %g again %g dims %lx first %d\n",
+                            work->tolls[i].of, work->tolls[i].kind, work->tolls[i].term,
+                            work->tolls[i].bytes, work->tolls[i].again, (long)work->tolls[i].dims,
+                            work->tolls[i].is_first);
+                for (int i = 0; i < work->n_ways; i++)
+                    fprintf(stderr, "    way %lx whole %d has %x spares %x\n",
+                            (long)work->ways[i].dims, work->ways[i].is_whole, work->ways[i].has,
+                            work->ways[i].spares);
+            }
+            for (int d = 0; d < s->dims.n; d++)
+                fprintf(stderr, "%d %s\n", d, s->dims.names[d]);
+            for (int r = 0; r < s->roles.n; r++)
+                fprintf(stderr, "role %d %s set %lx reach %lx\n", r, s->roles.list[r].axis,
+                        (long)s->roles.list[r].set, (long)s->roles.list[r].reach);
+        }
+    }
+    return fmin(floor, most);
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""chosen.py: where the choice of a search stands among layouts that are measured: ./run bench --chosen.
+
+A group is a program, a number of ranks, and how they are started: as threads or under mpirun. This machine is calibrated, the
+program's own search is asked for the quickest choice, and that and the group's layouts train for twenty steps each, one after the
+other, in several rounds. Others on the machine make times longer, and nothing makes them shorter. So of each the fastest step of
+all rounds counts. Data parallel is one of the layouts of each group.
+
+    ./run bench --chosen                              all groups, as a table
+    ./run bench --chosen --only 'gpt 2*' --rounds 2   those of one program and number of ranks
+    ./run bench --chosen --keep DIR                   files and results stay there; again with the same DIR: rounds are added
+    ./run bench --chosen --list                       what would be measured
+"""
+import argparse
+import fnmatch
+import json
+import math
+import shlex
+import tempfile
+from pathlib import Path
+
+import predict
+
+MODEL, HIDDEN = predict.MODEL, "hidden:model,vocab:model"
+CHOSEN = "chosen"
+TIE = 0.03
+
+# Of each program: its command, and layouts by the number of ranks. The first of each number is data parallel.
+PROGRAMS = {
+    "gpt": ("gpt train --layers 4 --width 128 --heads 4 --seq 64 --batch 16", {
+        1: [("data 1", "data:1", "batch:data", ""), ("recompute", "data:1", "batch:data", "--recompute"),
+            ("2 parts", "data:1", "batch:data", "--accumulate 2")],
+        2: [("data 2", "data:2", "batch:data", ""), ("zero 1", "data:2", "batch:data", "--zero 1"),
+            ("zero 3", "data:2", "batch:data", "--zero 3"), ("model 2", "model:2", MODEL, ""), ("seq 2", "seq:2", "seq:seq", ""),
+            ("pipe 2", "pipe:2", "stage:pipe", "--stages 2 --micro 4")],
+        4: [("data 4", "data:4", "batch:data", ""), ("zero 1", "data:4", "batch:data", "--zero 1"),
+            ("data 2, model 2", "data:2,model:2", "batch:data," + MODEL, ""), ("model 4", "model:4", MODEL, ""),
+            ("data 2, seq 2", "data:2,seq:2", "batch:data,seq:seq", ""),
+            ("pipe 2, data 2", "pipe:2,data:2", "stage:pipe,batch:data", "--stages 2 --micro 4")],
+        8: [("data 8", "data:8", "batch:data", ""), ("data 4, model 2", "data:4,model:2", "batch:data," + MODEL, ""),
+            ("data 2, model 4", "data:2,model:4", "batch:data," + MODEL, "")],
+    }),
+    "mnist cnn": ("mnist --data digits --model cnn --batch 64", {
+        2: [("data 2", "data:2", "batch:data", ""), ("rows 2", "space:2", "row:space", ""),
+            ("zero 1", "data:2", "batch:data", "--zero 1")],
+        4: [("data 4", "data:4", "batch:data", ""), ("data 2, rows 2", "data:2,space:2", "batch:data,row:space", ""),
+            ("rows 4", "space:4", "row:space", ""), ("zero 1", "data:4", "batch:data", "--zero 1")],
+    }),
+    "charlm": ("charlm --data text --width 192 --seq 48 --batch 32", {
+        2: [("data 2", "data:2", "batch:data", ""), ("hidden 2", "model:2", HIDDEN, ""),
+            ("zero 1", "data:2", "batch:data", "--zero 1")],
+        4: [("data 4", "data:4", "batch:data", ""), ("data 2, hidden 2", "data:2,model:2", "batch:data," + HIDDEN, ""),
+            ("hidden 4", "model:4", HIDDEN, ""), ("zero 1", "data:4", "batch:data", "--zero 1")],
+    }),
+}
+MPI = {"gpt": (2, 4), "mnist cnn": (2,), "charlm": (2,)}
+
+
+class Group:
+    def __init__(self, name, ranks, is_mpi):
+        self.name, self.ranks, self.is_mpi = name, ranks, is_mpi
+        self.program, layouts = PROGRAMS[name]
+        self.text = f"{name} {ranks} {'MPI' if is_mpi else 'threads'}"
+        self.cells = [self.cell_of(layout) for layout in layouts[ranks]]
+        self.data = self.cells[0]
+
+    def cell_of(self, layout):
+        cell = predict.Cell.of(self.name, self.program, layout, self.is_mpi)
+        cell.key = f"{self.text}; {layout[0]}"
+        return cell
+
+    def choose(self, folder, plans):
+        """The search's choice becomes one of its cells."""
+        file = predict.machine_file(self.data, "general")
+        first, *options = self.program.split()
+        verb = ["search", *options[1:]] if options[0] == "train" else ["search", *options]
+        text = predict.run([predict.BIN / first, *verb, "--ranks", self.ranks, "--machine", file, "--plans", plans, "--json"], folder)
+        best = json.loads(text[text.index("{"):])["best"][0]
+        words = shlex.split(best["command"])
+        at = words.index("--machine")
+        cell = predict.Cell(self.name, CHOSEN, words[:at] + words[at + 2:], self.ranks, self.is_mpi)
+        cell.key = f"{self.text}; {CHOSEN}; {shlex.join(cell.command)}"
+        self.cells.append(cell)
+
+
+def groups(only):
+    every = [Group(name, ranks, False) for name, (_, layouts) in PROGRAMS.items() for ranks in layouts]
+    every += [Group(name, ranks, True) for name, all_ranks in MPI.items() for ranks in all_ranks]
+    return [group for group in every if any(fnmatch.fnmatch(group.text, pattern) for pattern in only)]
+
+
+def measure_round(todo, results, folder):
+    for group in todo:
+        for cell in group.cells:
+            found = predict.train(cell, folder, "general", 1)
+            results.setdefault(cell.key, []).extend(found)
+            predict.say(f"{cell.key}: {1e3 * found[0]['fastest']:.2f} ms; others had {100 * found[0]['others']:.0f} % of the cores")
+        (folder / "chosen.json").write_text(json.dumps(results, indent=1))
+
+
+# ---- what came out -------------------------------------------------------------------------------------
+
+
+def fastest(results, cell):
+    return min(run["fastest"] for run in results[cell.key])
+
+
+def name_of(cell):
+    words = cell.command
+    return " ".join(words[words.index("--mesh"):]) if "--mesh" in words else "one rank"
+
+
+def standing(group, results):
+    """Of a group: the chosen cell, its seconds, the quickest cell's, data parallel's, and how many are quicker than the chosen one."""
+    took = {cell: fastest(results, cell) for cell in group.cells}
+    chosen = group.cells[-1]
+    best = min(took, key=took.get)
+    return chosen, took[chosen], best, took[best], took[group.data], sum(other < took[chosen] for other in took.values())
+
+
+def print_table(todo, results):
+    print("| program, ranks | chosen | its fastest step, ms | the best | ms | chosen / best | chosen / data parallel | quicker ones |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    beside_best, beside_data = [], []
+    for group in todo:
+        chosen, took, best, least, data, quicker = standing(group, results)
+        beside_best.append(took / least)
+        beside_data.append(took / data)
+        print(f"| {group.text} | `{name_of(chosen)}` | {1e3 * took:.2f} | {best.layout} | {1e3 * least:.2f} | {took / least:.2f} | "
+              f"{took / data:.2f} | {quicker} of {len(group.cells) - 1} |")
+    ties = sum(ratio <= 1 + TIE for ratio in beside_best)
+    print(f"\n{sum(len(group.cells) for group in todo)} cells in {len(todo)} groups: the choice is within {100 * TIE:.0f} % of the best "
+          f"in {ties}; mean {mean(beside_best):.3f} of the best, worst {max(beside_best):.2f}; mean {mean(beside_data):.3f} of data "
+          f"parallel, worst {max(beside_data):.2f}")
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=["*"], help="groups, as 'gpt 2 MPI' or 'charlm*'")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=60, help="of each calibration")
+    parser.add_argument("--plans", type=int, default=100, help="that a search may make")
+    parser.add_argument("--keep", metavar="DIR", help="where files and results stay")
+    parser.add_argument("--list", action="store_true", help="print what would be measured")
+    options = parser.parse_args()
+    todo = groups(options.only)
+    if options.list:
+        for group in todo:
+            print(f"{group.text}: {CHOSEN}, {', '.join(cell.layout for cell in group.cells)}")
+        print(f"{sum(len(group.cells) + 1 for group in todo)} cells in {len(todo)} groups")
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(options.keep or temporary).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        predict.make_data(folder)
+        known = folder / "chosen.json"
+        results = json.loads(known.read_text()) if known.exists() else {}
+        if not all((folder / predict.machine_file(group.data, "general")).exists() for group in todo):
+            predict.calibrate([group.data for group in todo], options, folder)
+        for group in todo:
+            group.choose(folder, options.plans)
+        for _ in range(options.rounds):
+            measure_round(todo, results, folder)
+        print_table([group for group in todo if all(cell.key in results for cell in group.cells)], results)
+
+
+if __name__ == "__main__":
+    main()

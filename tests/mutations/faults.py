@@ -82,7 +82,7 @@ FAULTS = [
     Fault("vectors_decay", "optim/update.c", "weft_dims_of_one(variable) >= 2)", "weft_dims_of_one(variable) >= 1)",
           "^optim/(rules|optimizers|groups)$"),
     Fault("means_are_not_weighted", "optim/update.c", "weft_scale(x, 1.0 - beta)", "x", "^optim/(rules|optimizers)$"),
-    Fault("root_of_the_sum", "optim/update.c", "1.0 / count", "1.0", "^optim/(rules|adafactor|shampoo)$"),
+    Fault("mean_is_twice_too_large", "optim/update.c", "1.0 / count", "2.0 / count", "^optim/(rules|adafactor|shampoo)$"),
     Fault("clipped_a_little_early", "optim/clip.c", "weft_shift(norm, 1e-6)", "weft_shift(norm, 1e-2)", "^optim/clip$"),
     Fault("clipped_by_one_tenth", "optim/clip.c", "weft_norm_of(variable, units), 1e-3)", "weft_norm_of(variable, units), 1e-1)",
           "^optim/clip$"),
@@ -108,7 +108,7 @@ FAULTS = [
     Fault("sum_begins_before_its_summand", "ops/compile/accumulate.c", "a->maker[other] < m &&", "", "^ops/accumulate$"),
     Fault("variable_is_overwritten_before_it_is_read", "ops/compile/accumulate.c", "return n == a->n_reads[placed];", "return n > 0;",
           "^ops/accumulate$|^optim/accumulate$"),
-    Fault("buffers_lie_over_each_other", "ops/plan/pack.c", "taken->list[next[i]].begin < at + bytes", "taken->list[next[i]].begin <= at",
+    Fault("buffers_lie_over_each_other", "ops/plan/pack.c", "taken->list[next[i]].begin < at + bytes", "taken->list[next[i]].begin + 64 < at + bytes",
           "^ops/pack"),
     Fault("latency_counts_for_little", "ops/plan/links.c", "latency * WEFT_USUAL_LINK : WEFT_LATENCY", "latency : WEFT_LATENCY", "^ops/links$"),
     # ---- data and checkpoints

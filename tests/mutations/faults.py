@@ -110,5 +110,5 @@ FAULTS = [
     Fault("order_has_one_sample_too_many", "io/permute.c", "while (x >= (uint64_t)n)", "while (x > (uint64_t)n)", "^io/permute$"),
     Fault("ignored_ids_are_refused", "io/bounds.c", " && (int64_t)x[i] != b->ignored) return i;", ") return i;", "^io/dataset$|^apps/data$|^ops/cross_entropy$"),
     Fault("cut_begins_with_its_run", "io/checkpoint/runs.c", " + (cut->at - runs->at);", ";", "^io/runs$"),
-    Fault("half_of_a_hash_is_compared", "io/checkpoint/hash.c", "sizeof a->bytes) == 0;", "sizeof a->bytes / 8) == 0;", "^io/checkpoint|^io/facts$"),
+    Fault("hashes_are_not_compared", "io/checkpoint/hash.c", "sizeof a->bytes) == 0;", "0) == 0;", "^io/checkpoint|^io/facts$"),
 ]

@@ -1,7 +1,7 @@
 /* elide_casts: casts around kernels that read and write 16-bit numbers themselves are left out.
  *
  * Ops that add up have results of f32, and many operands of f32: a program of bf16 makes f32 of its numbers before attention,
- * and bf16 of the result. A kernel may do so as it reads and stores (`converts`). Where a program lets products be computed in
+ * and bf16 of the result. A kernel may do so as it reads and stores (`converts`, `rounds`). Where a program lets products be computed in
  * bf16, it may round its operands to that (`narrows`). Then both casts are steps for nothing. Such an operand is read as it
  * was before it was cast; where it is rounded, as what it is cast to, if that is there by then. A result that nobody reads but
  * a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
@@ -69,8 +69,15 @@ static weft_status count_uses(eliding *n, weft_error *error)
 
 /* ---- whether ------------------------------------------------------------------------------------- */
 
-/* Numbers of bf16 in place of a step's f32: are they what the f32 were cast from or to, or are they rounded here? */
-typedef enum change { EXACT, ROUNDED } change;
+/* What is changed of a step: an operand is read before it is widened, or as it is rounded elsewhere; a result is stored rounded; a
+ * variable is read before it is rounded. */
+typedef enum change { UNWIDENED, ROUNDED, RESULT, VARIABLE } change;
+
+static bool takes_change(const weft_kernel *kernel, change kind)
+{
+    return (kernel->converts && (kind == UNWIDENED || kind == RESULT)) ||
+           (kernel->rounds && (kind == VARIABLE || kind == RESULT));
+}
 
 /* Would every rank's kernel do the step, and do so with numbers of either kind? */
 static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
@@ -82,7 +89,7 @@ static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
         weft_kernel_choice choice;
         weft_step_call(plan, step, rank, &call);
         all = weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
-              ((kind == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
+              (takes_change(choice.kernel, kind) || (may_round && choice.kernel->narrows));
     }
     return all;
 }
@@ -161,7 +168,7 @@ static weft_status narrow_operands(eliding *n, uint32_t s, weft_error *error)
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t from = cast_from(n, s, before.in[i]),
                        to = from ? from : cast_to(n, s, before.in[i]);
-        const change kind = from ? EXACT : ROUNDED;
+        const change kind = from ? UNWIDENED : ROUNDED;
         if (!to || !all_take(plan, &before, kind)) continue;
         in[i] = to;
         if (!all_take(plan, step, kind)) {
@@ -184,9 +191,9 @@ static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
     step->out = out;
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t c = only_cast(n, &before, o);
-        if (!c || !all_take(plan, &before, EXACT)) continue;
+        if (!c || !all_take(plan, &before, RESULT)) continue;
         out[o] = plan->steps[c - 1].out[0];
-        if (!all_take(plan, step, EXACT)) {
+        if (!all_take(plan, step, RESULT)) {
             out[o] = before.out[o];
             continue;
         }
@@ -232,7 +239,7 @@ static bool takes_variable(const eliding *n, uint32_t c, uint32_t s)
         if (k != i && plan->placed[step->in[k]].type.dtype == WEFT_F32) return false;
     }
     changed.in = in;
-    return all_take(plan, &changed, EXACT);
+    return all_take(plan, &changed, VARIABLE);
 }
 
 /* Do all who read what step c casts take the variable itself, and before it is written? */

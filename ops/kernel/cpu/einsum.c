@@ -450,6 +450,6 @@ const weft_kernel weft_kernel_einsum = {
     .launch = launch,
     .accumulates = true,
     .carried_alone = true,
-    .converts = true,
+    .rounds = true,
     .prepares_alike = true,
 };

@@ -11,6 +11,8 @@
  */
 #include "passes.h"
 
+#include <string.h>
+
 typedef struct eliding {
     weft_plan *plan;
     uint32_t *maker;   /* [n_placed] step + 1; 0: it is there before the run, or the trip */
@@ -79,17 +81,32 @@ static bool takes_change(const weft_kernel *kernel, change kind)
            (kernel->rounds && (kind == VARIABLE || kind == RESULT));
 }
 
+/* Is it the only kernel of its op on its device? Then one that converts or rounds is every rank's, as it takes calls by their
+ * dtypes alone. */
+static bool is_alone(const weft_kernel *kernel, const char *op)
+{
+    const weft_kernel *at;
+    const char *of;
+    int n = 0;
+    for (int k = 0; (at = weft_kernel_at(k, &of)) != NULL; k++)
+        n += at->device == kernel->device && strcmp(of, op) == 0;
+    return n == 1 && (kernel->converts || kernel->rounds);
+}
+
 /* Would every rank's kernel do the step, and do so with numbers of either kind? */
 static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
 {
     const bool may_round = plan->precision == WEFT_PRECISION_BF16;
+    int n_ranks = weft_mesh_n_ranks(plan->mesh);
     bool all = true;
-    for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh) && all; rank++) {
+    for (int rank = 0; rank < n_ranks && all; rank++) {
         weft_call call;
-        weft_kernel_choice choice;
+        weft_kernel_choice choice = {0};
         weft_step_call(plan, step, rank, &call);
         all = weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
               (takes_change(choice.kernel, kind) || (may_round && choice.kernel->narrows));
+        if (rank == 0 && all && is_alone(choice.kernel, plan->graph->nodes[step->node].op->name))
+            n_ranks = 1;
     }
     return all;
 }

@@ -101,8 +101,8 @@ typedef struct weft_kernel {
     /* Its prepare looks at no address of the call, and its launch takes them from the call. So calls that differ in addresses alone
      * share one: their addresses change between launches. It has no release */
     bool prepares_alike;
-    /* Two ways in which calls that it takes differ from its op, at every precision. It widens or rounds what it reads, and rounds
-     * what it stores, so the bits are those of casts around it. In both a result of f32 of its op may be one of bf16. */
+    /* Two ways in which calls that it takes, by dtypes alone, differ from its op at every precision. It widens or rounds what it
+     * reads and rounds what it stores: the bits of casts around it. In both a result of f32 of its op may be of bf16 */
     bool converts; /* any operand of f32 may be one of bf16 */
     bool rounds;   /* one of its operands of bf16 may be one of f32 */
 } weft_kernel;

@@ -37,12 +37,11 @@ bool weft_is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from,
            weft_same_dims(plan, step->in[0], step->out[0], in->type.shape.n_dims);
 }
 
-static bool has_casts(const weft_plan *plan)
+bool weft_has_bf16(const weft_plan *plan)
 {
     bool any = false;
-    for (uint32_t s = 0; s < plan->n_steps && !any; s++)
-        any = weft_is_cast(plan, &plan->steps[s], WEFT_F32, WEFT_BF16) ||
-              weft_is_cast(plan, &plan->steps[s], WEFT_BF16, WEFT_F32);
+    for (uint32_t id = 1; id < plan->n_placed && !any; id++)
+        any = plan->placed[id].type.dtype == WEFT_BF16;
     return any;
 }
 
@@ -304,7 +303,7 @@ weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
 {
     eliding n = {.plan = plan};
     uint32_t kept = 0;
-    if (!has_casts(plan)) return WEFT_OK;
+    if (!weft_has_bf16(plan)) return WEFT_OK;
     WEFT_TRY(count_uses(&n, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         if (may_change(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));

@@ -106,6 +106,7 @@ weft_status weft_pass_copy_casts(weft_plan *plan, weft_error *error)
 {
     const uint32_t n_steps = plan->n_steps, n_placed = plan->n_placed;
     copying c = {.plan = plan, .steps = plan->steps};
+    if (!weft_has_bf16(plan)) return WEFT_OK;
     WEFT_TRY(find_casts(&c, n_steps, error));
     if (!has_any(&c, n_placed)) return WEFT_OK;
     weft_step *steps = plan->steps;

@@ -1,7 +1,7 @@
 /* elide_casts: casts around kernels that read and write 16-bit numbers themselves are left out.
  *
  * Ops that add up have results of f32, and many operands of f32: a program of bf16 makes f32 of its numbers before attention,
- * and bf16 of the result. A kernel may do so as it reads and stores (`converts`). Where a program lets products be computed in
+ * and bf16 of the result. A kernel may do so as it reads and stores (`converts`, `rounds`). Where a program lets products be computed in
  * bf16, it may round its operands to that (`narrows`). Then both casts are steps for nothing. Such an operand is read as it
  * was before it was cast; where it is rounded, as what it is cast to, if that is there by then. A result that nobody reads but
  * a cast comes out as what that gives. The bits are those of a kernel that rounds at its edges.
@@ -10,6 +10,8 @@
  * pass to the backward pass.
  */
 #include "passes.h"
+
+#include <string.h>
 
 typedef struct eliding {
     weft_plan *plan;
@@ -35,12 +37,11 @@ bool weft_is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from,
            weft_same_dims(plan, step->in[0], step->out[0], in->type.shape.n_dims);
 }
 
-static bool has_casts(const weft_plan *plan)
+bool weft_has_bf16(const weft_plan *plan)
 {
     bool any = false;
-    for (uint32_t s = 0; s < plan->n_steps && !any; s++)
-        any = weft_is_cast(plan, &plan->steps[s], WEFT_F32, WEFT_BF16) ||
-              weft_is_cast(plan, &plan->steps[s], WEFT_BF16, WEFT_F32);
+    for (uint32_t id = 1; id < plan->n_placed && !any; id++)
+        any = plan->placed[id].type.dtype == WEFT_BF16;
     return any;
 }
 
@@ -69,20 +70,42 @@ static weft_status count_uses(eliding *n, weft_error *error)
 
 /* ---- whether ------------------------------------------------------------------------------------- */
 
-/* Numbers of bf16 in place of a step's f32: are they what the f32 were cast from or to, or are they rounded here? */
-typedef enum change { EXACT, ROUNDED } change;
+/* What is changed of a step: an operand is read before it is widened, or as it is rounded elsewhere; a result is stored rounded; a
+ * variable is read before it is rounded. */
+typedef enum change { UNWIDENED, ROUNDED, RESULT, VARIABLE } change;
+
+static bool takes_change(const weft_kernel *kernel, change kind)
+{
+    return (kernel->converts && (kind == UNWIDENED || kind == RESULT)) ||
+           (kernel->rounds && (kind == VARIABLE || kind == RESULT));
+}
+
+/* Is it the only kernel of its op on its device? Then one that converts or rounds is every rank's, as it takes calls by their
+ * dtypes alone. */
+static bool is_alone(const weft_kernel *kernel, const char *op)
+{
+    const weft_kernel *at;
+    const char *of;
+    int n = 0;
+    for (int k = 0; (at = weft_kernel_at(k, &of)) != NULL; k++)
+        n += at->device == kernel->device && strcmp(of, op) == 0;
+    return n == 1 && (kernel->converts || kernel->rounds);
+}
 
 /* Would every rank's kernel do the step, and do so with numbers of either kind? */
 static bool all_take(const weft_plan *plan, const weft_step *step, change kind)
 {
     const bool may_round = plan->precision == WEFT_PRECISION_BF16;
+    int n_ranks = weft_mesh_n_ranks(plan->mesh);
     bool all = true;
-    for (int rank = 0; rank < weft_mesh_n_ranks(plan->mesh) && all; rank++) {
+    for (int rank = 0; rank < n_ranks && all; rank++) {
         weft_call call;
-        weft_kernel_choice choice;
+        weft_kernel_choice choice = {0};
         weft_step_call(plan, step, rank, &call);
         all = weft_step_kernel(plan, step, &call, &choice, NULL) == WEFT_OK &&
-              ((kind == EXACT && choice.kernel->converts) || (may_round && choice.kernel->narrows));
+              (takes_change(choice.kernel, kind) || (may_round && choice.kernel->narrows));
+        if (rank == 0 && all && is_alone(choice.kernel, plan->graph->nodes[step->node].op->name))
+            n_ranks = 1;
     }
     return all;
 }
@@ -161,7 +184,7 @@ static weft_status narrow_operands(eliding *n, uint32_t s, weft_error *error)
     for (int i = 0; i < step->n_in; i++) {
         const uint32_t from = cast_from(n, s, before.in[i]),
                        to = from ? from : cast_to(n, s, before.in[i]);
-        const change kind = from ? EXACT : ROUNDED;
+        const change kind = from ? UNWIDENED : ROUNDED;
         if (!to || !all_take(plan, &before, kind)) continue;
         in[i] = to;
         if (!all_take(plan, step, kind)) {
@@ -184,9 +207,9 @@ static weft_status narrow_results(eliding *n, uint32_t s, weft_error *error)
     step->out = out;
     for (int o = 0; o < step->n_out; o++) {
         const uint32_t c = only_cast(n, &before, o);
-        if (!c || !all_take(plan, &before, EXACT)) continue;
+        if (!c || !all_take(plan, &before, RESULT)) continue;
         out[o] = plan->steps[c - 1].out[0];
-        if (!all_take(plan, step, EXACT)) {
+        if (!all_take(plan, step, RESULT)) {
             out[o] = before.out[o];
             continue;
         }
@@ -232,7 +255,7 @@ static bool takes_variable(const eliding *n, uint32_t c, uint32_t s)
         if (k != i && plan->placed[step->in[k]].type.dtype == WEFT_F32) return false;
     }
     changed.in = in;
-    return all_take(plan, &changed, EXACT);
+    return all_take(plan, &changed, VARIABLE);
 }
 
 /* Do all who read what step c casts take the variable itself, and before it is written? */
@@ -280,7 +303,7 @@ weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error)
 {
     eliding n = {.plan = plan};
     uint32_t kept = 0;
-    if (!has_casts(plan)) return WEFT_OK;
+    if (!weft_has_bf16(plan)) return WEFT_OK;
     WEFT_TRY(count_uses(&n, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         if (may_change(plan, &plan->steps[s])) WEFT_TRY(narrow_operands(&n, s, error));

@@ -47,6 +47,7 @@ weft_status weft_pass_accumulate(weft_plan *plan, weft_error *error);
 weft_status weft_pass_elide_casts(weft_plan *plan, weft_error *error);
 /* One cast and nothing else, between numbers that lie alike. */
 bool weft_is_cast(const weft_plan *plan, const weft_step *step, weft_dtype from, weft_dtype to);
+bool weft_has_bf16(const weft_plan *plan);
 weft_status weft_pass_copy_casts(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);

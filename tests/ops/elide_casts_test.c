@@ -96,6 +96,35 @@ static void test_parts_of_sums_stay_f32(void)
         CHECK_CLOSE(found[i], behind[i], 0x1p-7);
 }
 
+/* An operand of bf16 that is widened for a product with f32 makes no product of bf16 of it. */
+static void test_f32_beside_widened_numbers_is_not_rounded(void)
+{
+    weft_error error = {0};
+    weft_world world = {.n_processes = 1};
+    weft_mesh *mesh = NULL;
+    weft_layout *layout = NULL;
+    weft_program *program = NULL;
+    weft_graph *g = weft_graph_create(1);
+    weft_value a = weft_input(g, "a", WEFT_F32, WEFT_DIMS(row, summed)),
+               b = weft_input(g, "b", WEFT_F32, WEFT_DIMS(summed, column));
+    weft_value half = weft_neg(weft_cast(a, WEFT_BF16));
+    weft_value y =
+        weft_cast(weft_einsum(WEFT_DIMS(row, column), weft_cast(half, WEFT_F32), b), WEFT_BF16);
+    weft_value out = weft_cast(y, WEFT_F32);
+    CHECK_OK(weft_mesh_create(&world, "data:1", &mesh, &error), error);
+    CHECK_OK(weft_layout_create("", &layout, &error), error);
+    CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(out), NULL, &program, &error), error);
+    for (uint32_t s = 0; s < program->plan->n_steps; s++) {
+        const weft_step *step = &program->plan->steps[s];
+        for (int i = 0; i < step->n_in && step->kind == WEFT_STEP_KERNEL; i++)
+            CHECK(program->plan->placed[step->in[i]].type.dtype == WEFT_F32);
+    }
+    weft_program_destroy(&program);
+    weft_layout_destroy(&layout);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&g);
+}
+
 /* ---- variables -------------------------------------------------------------------------------------- */
 
 static const weft_dim batch = {"batch", 6}, in = {"in", 24}, out = {"out", 40};
@@ -165,6 +194,7 @@ int main(void)
 {
     RUN(test_a_result_that_is_only_rounded_comes_out_so);
     RUN(test_parts_of_sums_stay_f32);
+    RUN(test_f32_beside_widened_numbers_is_not_rounded);
     RUN(test_a_variable_is_rounded_by_those_who_read_it);
     return weft_test_report();
 }

@@ -422,9 +422,9 @@ static bool takes(const weft_call *call)
 /* What is to be bf16 is summed up in f32: of one product a strip at a time. The same on every processor. */
 static int64_t scratch(const weft_call *call)
 {
+    if (call->out[0].dtype != WEFT_BF16) return 0;
     weft_einsum p = sorted(call);
     int64_t count = p.count;
-    if (call->out[0].dtype != WEFT_BF16) return 0;
     if (!has_nothing(&p) && find_matrices(&p) && p.dm.size > 1 && p.dn.size > 1 &&
         count == p.dm.size * p.dn.size)
         count = strip_of(&p) * (p.dm.size >= p.dn.size ? p.dn.size : p.dm.size);
@@ -450,6 +450,6 @@ const weft_kernel weft_kernel_einsum = {
     .launch = launch,
     .accumulates = true,
     .carried_alone = true,
-    .converts = true,
+    .rounds = true,
     .prepares_alike = true,
 };

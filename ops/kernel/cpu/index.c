@@ -226,6 +226,7 @@ const weft_kernel weft_kernel_gather = {
     .scratch = chosen_bytes,
     .launch = weft_gather_cpu,
     .converts = true,
+    .rounds = true,
 };
 
 void weft_pick_cpu(const weft_call *call)
@@ -242,6 +243,7 @@ const weft_kernel weft_kernel_pick = {
     .scratch = chosen_bytes,
     .launch = weft_pick_cpu,
     .converts = true,
+    .rounds = true,
 };
 
 /* ---- scatter_add, scatter_max ----------------------------------------------------------------------------- */

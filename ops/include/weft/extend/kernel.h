@@ -102,11 +102,11 @@ typedef struct weft_kernel {
     /* Its prepare looks at no address of the call, and its launch takes them from the call. So calls that differ in addresses alone
      * share one: their addresses change between launches. It has no release */
     bool prepares_alike;
-    /* In a call that it takes, any operand and result of f32 of its op may be one of bf16, and one of several operands of bf16 one of
-     * f32, at every precision. It widens or rounds what it reads and rounds what it stores, so the bits are those of casts around
-     * it */
-    bool converts;
-    uint8_t spare[6]; /* 0: for flags to come. Padding without a name would not be 0 */
+    /* Two ways in which calls that it takes, by dtypes alone, differ from its op at every precision. It widens or rounds what it
+     * reads and rounds what it stores: the bits of casts around it. In both a result of f32 of its op may be of bf16 */
+    bool converts;    /* any operand of f32 may be one of bf16 */
+    bool rounds;      /* one of its operands of bf16 may be one of f32 */
+    uint8_t spare[5]; /* 0: for flags to come. Padding without a name would not be 0 */
 } weft_kernel;
 
 #define WEFT_DTYPE_BIT(dtype) (1u << (dtype))

@@ -1,7 +1,7 @@
 /* conv_items.c: rows and columns of a convolution, done by tiles of runs.
  *
  * For some rows the addresses of their first elements are worked out once. Then come, in the order that keeps y in cache, blocks
- * of k and a few vectors of columns at a time. Of these w is packed, and all rows go past it.
+ * of k and a few vectors of columns at a time. w is packed for these, and all rows go past it.
  */
 #include "cpu/conv_lane.h"
 #include "cpu/gemm_tile.h"

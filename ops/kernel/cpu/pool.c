@@ -1,8 +1,7 @@
 /* pool.c: max pooling, elements put back by taps, and picked by them. Dims match by place.
  *
  * The last dim is one loop, the others are a lane's work one after the other; taps go in row-major order over the windows, and
- * sums in that order too. Where the last dim has no window, what goes with a row is found first, and then done in vectors
- * (pool_rows.h).
+ * sums in that order too. Rows of a last dim without a window are done in vectors (pool_rows.h).
  */
 #include "cpu/nest.h"
 #include "cpu/pool_rows.h"

@@ -5,6 +5,7 @@
  */
 #include "cpu/conv_lane.h"
 #include "cpu/gemm_tile.h"
+#include "cpu/relay.h"
 
 #include <string.h>
 
@@ -168,6 +169,7 @@ static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64
     weft_run_tile t = {.a_step = r->run.x * bytes,
                        .columns = columns,
                        .add = adds,
+                       .streams = r->streams,
                        .channels = r->channels,
                        .places = m->places[0]};
     if (r->run.window >= 0) t.a_step = r->run.step * c->window[r->run.window].stride * bytes;
@@ -307,6 +309,7 @@ void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)
     const int64_t most = c->rows.is_to_filter ? INT64_MAX : c->rows.most * c->rows.n_vectors;
     while (weft_stream_take(c->stream, lane, most, &begin, &end))
         run_range(c, begin, end, lane);
+    if (c->rows.streams) weft_relay_fence();
 }
 #else
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)

@@ -300,6 +300,23 @@ static void cut_items(weft_conv *c, int64_t x_count)
     r->is_by_vector = r->is_to_filter && r->kind != WEFT_RUN_PRODUCT;
 }
 
+/* y is large, its rows begin with a line of a cache, and each is written once: not of products, whose y blocks add to. */
+static bool is_streamed(const weft_conv *c)
+{
+    const weft_conv_rows *r = &c->rows;
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype), line = WEFT_RUN_BYTES / bytes;
+    if (r->kind == WEFT_RUN_PRODUCT || r->is_to_filter || c->y_count * bytes < WEFT_STREAMED ||
+        r->columns % line != 0 || (uintptr_t)c->y % WEFT_RUN_BYTES != 0 ||
+        weft_conv_count(&c->k) > WEFT_CONV_BLOCK / (r->channels > 0 ? r->channels : 1))
+        return false;
+    bool is_aligned = true;
+    for (int d = 0; d < c->m.n; d++)
+        is_aligned = is_aligned && c->m.dim[d].y % line == 0;
+    for (int d = 0; d < c->free.n; d++)
+        is_aligned = is_aligned && c->free.dim[d].y % line == 0;
+    return is_aligned;
+}
+
 static void run(const weft_conv *c, weft_stream *stream)
 {
     const weft_conv_rows *r = &c->rows;
@@ -332,6 +349,7 @@ bool weft_conv_plan_rows(weft_conv *c)
         t.rows.n_runs = 1;
     }
     cut_items(&t, t.x_count);
+    t.rows.streams = is_streamed(&t);
     *c = t;
     c->run = run;
     return true;

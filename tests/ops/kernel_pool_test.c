@@ -169,11 +169,25 @@ static void test_windows_over_the_last_dim(void)
     }
 }
 
+/* What is put back goes past the caches. */
+static void test_large_results(void)
+{
+    pooled p = {.window = {-1, 0, -1, -1}};
+    p.attributes.n_windows = 1;
+    p.attributes.window[0] = (weft_pool_window){"i", "o", 40000, 20000, 2, 2, 1, 0};
+    p.x[0] = p.y[0] = whole("batch", 1);
+    p.x[1] = whole("i", 40000), p.y[1] = whole("o", 20000);
+    p.x[2] = p.y[2] = whole("width", 1);
+    p.x[3] = p.y[3] = whole("channel", 64);
+    check(&p, WEFT_F32);
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
     RUN(test_rows_of_channels);
     RUN(test_windows_over_the_last_dim);
+    RUN(test_large_results);
     streams_close();
     return weft_test_report();
 }

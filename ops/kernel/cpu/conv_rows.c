@@ -300,14 +300,15 @@ static void cut_items(weft_conv *c, int64_t x_count)
     r->is_by_vector = r->is_to_filter && r->kind != WEFT_RUN_PRODUCT;
 }
 
-/* y is large, its rows begin with a line of a cache, and each is written once: not of products, whose y blocks add to. */
+/* y is large, its rows begin with a line of a cache, and each is written once: what is summed is one block. */
 static bool is_streamed(const weft_conv *c)
 {
     const weft_conv_rows *r = &c->rows;
     const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype), line = WEFT_RUN_BYTES / bytes;
-    if (r->kind == WEFT_RUN_PRODUCT || r->is_to_filter || c->y_count * bytes < WEFT_STREAMED ||
-        r->columns % line != 0 || (uintptr_t)c->y % WEFT_RUN_BYTES != 0 ||
-        weft_conv_count(&c->k) > WEFT_CONV_BLOCK / (r->channels > 0 ? r->channels : 1))
+    const int64_t summed = weft_conv_count(&c->k) * (r->run.size > 0 ? r->run.size : 1) *
+                           (r->channels > 0 ? r->channels : 1);
+    if (r->is_to_filter || c->y_count * bytes < WEFT_STREAMED || r->columns % line != 0 ||
+        (uintptr_t)c->y % WEFT_RUN_BYTES != 0 || summed > WEFT_CONV_BLOCK)
         return false;
     bool is_aligned = true;
     for (int d = 0; d < c->m.n; d++)

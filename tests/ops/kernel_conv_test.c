@@ -284,6 +284,24 @@ static void test_sums(void)
     }
 }
 
+/* More rows of a filter than a lane keeps addresses of: taps of one channel, and channels. */
+static void test_many_taps(void)
+{
+    for (int i = 0; i < 4; i++) {
+        product c = {.attributes = {.n_windows = 2}};
+        add_whole(&c, "batch", true, true, false, 2);
+        for (int s = 0; s < 2; s++) {
+            add_space(&c, s, TO_FILTER, 12);
+            c.attributes.window[s].over = 1;
+            c.d[c.n - 1].of_y = (part){c.attributes.window[s].y, 15, 0, 15};
+        }
+        if (i < 2) add_whole(&c, "group", true, true, true, 16 + i);
+        if (i >= 2) add_whole(&c, "channel", true, false, true, 6 + 40 * (i - 2));
+        if (i >= 2) add_whole(&c, "feature", false, true, true, 16);
+        check(&c, WEFT_F32, false);
+    }
+}
+
 /* Results that are written past the caches: more than 8 MB, whole vectors, and not all of them. */
 static void test_large_results(void)
 {
@@ -317,6 +335,7 @@ int main(void)
     RUN(test_groups_of_few);
     RUN(test_channels_by_themselves);
     RUN(test_sums);
+    RUN(test_many_taps);
     RUN(test_large_results);
     streams_close();
     return weft_test_report();

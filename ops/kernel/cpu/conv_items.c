@@ -187,7 +187,7 @@ static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64
         m->block.x[i] -= column * r->x_by * bytes;
 }
 
-static void run_part(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
+static void run_some(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
                      weft_conv_lane *m)
 {
     const weft_conv_rows *r = &c->rows;
@@ -206,6 +206,18 @@ static void run_part(const weft_conv *c, const weft_conv_place *p, const share *
             }
             weft_stream_pause(c->stream, lane);
         }
+    }
+}
+
+/* As many tiles at a time as have addresses. */
+static void run_part(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
+                     weft_conv_lane *m)
+{
+    share some = *of;
+    const int64_t end = of->tile + of->n_tiles;
+    for (; some.tile < end; some.tile += some.n_tiles) {
+        some.n_tiles = smaller(WEFT_CONV_TILES, end - some.tile);
+        run_some(c, p, &some, lane, m);
     }
 }
 
@@ -250,7 +262,7 @@ static void run_share(const weft_conv *c, const weft_conv_place *p, int64_t unit
         run_padded_to_filter(c, p, of, lane, m);
     else if (r->is_padded)
         run_padded(c, p, unit, of, lane, m);
-    else if (of.n_tiles > 0)
+    else
         run_part(c, p, &of, lane, m);
 }
 

@@ -318,7 +318,8 @@ void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)
     memset(m->spare, 0, sizeof m->spare);
     find_places(c, m);
     (void)begin, (void)end;
-    const int64_t most = c->rows.is_to_filter ? INT64_MAX : c->rows.most * c->rows.n_vectors;
+    const int64_t most =
+        c->rows.is_to_filter || c->rows.is_by_vector ? INT64_MAX : c->rows.most * c->rows.n_vectors;
     while (weft_stream_take(c->stream, lane, most, &begin, &end))
         run_range(c, begin, end, lane);
     if (c->rows.streams) weft_relay_fence();

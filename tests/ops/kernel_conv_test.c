@@ -284,6 +284,46 @@ static void test_sums(void)
     }
 }
 
+/* More rows of a filter than a lane keeps addresses of: taps of one channel, and channels. */
+static void test_many_taps(void)
+{
+    for (int i = 0; i < 4; i++) {
+        product c = {.attributes = {.n_windows = 2}};
+        add_whole(&c, "batch", true, true, false, 2);
+        for (int s = 0; s < 2; s++) {
+            add_space(&c, s, TO_FILTER, 12);
+            c.attributes.window[s].over = 1;
+            c.d[c.n - 1].of_y = (part){c.attributes.window[s].y, 15, 0, 15};
+        }
+        if (i < 2) add_whole(&c, "group", true, true, true, 16 + i);
+        if (i >= 2) add_whole(&c, "channel", true, false, true, 6 + 40 * (i - 2));
+        if (i >= 2) add_whole(&c, "feature", false, true, true, 16);
+        check(&c, WEFT_F32, false);
+    }
+}
+
+/* Results that are written past the caches: more than 8 MB, whole vectors, and not all of them. */
+static void test_large_results(void)
+{
+    static const int64_t groups[] = {48, 0, 0, 50}, features[] = {0, 32, 33, 0};
+    for (int i = 0; i < 4; i++) {
+        product c = {.attributes = {.n_windows = 1}};
+        weft_conv_window *w = &c.attributes.window[0];
+        add_whole(&c, "batch", true, false, true, 3);
+        *w = (weft_conv_window){"i", "s", "o", 1, 1, -1, 1 + i / 2};
+        c.d[c.n++] = (direction){.x = "i",
+                                 .w = "s",
+                                 .y = "o",
+                                 .of_x = {"i", 24000, 0, 24000},
+                                 .of_w = {"s", 2, 0, 2},
+                                 .of_y = {"o", 24000, 0, 24000}};
+        if (groups[i] > 0) add_whole(&c, "group", true, true, true, groups[i]);
+        if (features[i] > 0) add_whole(&c, "channel", true, true, false, 4);
+        if (features[i] > 0) add_whole(&c, "feature", false, true, true, features[i]);
+        check(&c, WEFT_F32, false);
+    }
+}
+
 int main(void)
 {
     if (!streams_open()) return 1;
@@ -295,6 +335,8 @@ int main(void)
     RUN(test_groups_of_few);
     RUN(test_channels_by_themselves);
     RUN(test_sums);
+    RUN(test_many_taps);
+    RUN(test_large_results);
     streams_close();
     return weft_test_report();
 }

@@ -38,6 +38,7 @@ typedef struct weft_conv_rows {
     int64_t channels, by_group, by_channel, by_feature;
     /* Of items all rows of a vector are neighbours, else all vectors of some rows */
     bool is_by_vector;
+    bool streams;                /* y goes past the caches */
     int64_t unit, n_units, most; /* rows' tiles of an item; of all; that are done at once */
     /* Runs go along one dim of k, in parts; the other dims are c->k. The dims of m behind the last that moves a window which
      * matters to all of a tile are `inner`: a tile has rows of one turn of those before */

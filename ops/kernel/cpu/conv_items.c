@@ -1,10 +1,11 @@
 /* conv_items.c: rows and columns of a convolution, done by tiles of runs.
  *
  * For some rows the addresses of their first elements are worked out once. Then come, in the order that keeps y in cache, blocks
- * of k and a few vectors of columns at a time. Of these w is packed, and all rows go past it.
+ * of k and a few vectors of columns at a time. w is packed for these, and all rows go past it.
  */
 #include "cpu/conv_lane.h"
 #include "cpu/gemm_tile.h"
+#include "cpu/relay.h"
 
 #include <string.h>
 
@@ -168,6 +169,7 @@ static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64
     weft_run_tile t = {.a_step = r->run.x * bytes,
                        .columns = columns,
                        .add = adds,
+                       .streams = r->streams,
                        .channels = r->channels,
                        .places = m->places[0]};
     if (r->run.window >= 0) t.a_step = r->run.step * c->window[r->run.window].stride * bytes;
@@ -185,7 +187,7 @@ static void run_tiles(const weft_conv *c, const share *of, int64_t vector, int64
         m->block.x[i] -= column * r->x_by * bytes;
 }
 
-static void run_part(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
+static void run_some(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
                      weft_conv_lane *m)
 {
     const weft_conv_rows *r = &c->rows;
@@ -204,6 +206,18 @@ static void run_part(const weft_conv *c, const weft_conv_place *p, const share *
             }
             weft_stream_pause(c->stream, lane);
         }
+    }
+}
+
+/* As many tiles at a time as have addresses. */
+static void run_part(const weft_conv *c, const weft_conv_place *p, const share *of, int lane,
+                     weft_conv_lane *m)
+{
+    share some = *of;
+    const int64_t end = of->tile + of->n_tiles;
+    for (; some.tile < end; some.tile += some.n_tiles) {
+        some.n_tiles = smaller(WEFT_CONV_TILES, end - some.tile);
+        run_some(c, p, &some, lane, m);
     }
 }
 
@@ -248,7 +262,7 @@ static void run_share(const weft_conv *c, const weft_conv_place *p, int64_t unit
         run_padded_to_filter(c, p, of, lane, m);
     else if (r->is_padded)
         run_padded(c, p, unit, of, lane, m);
-    else if (of.n_tiles > 0)
+    else
         run_part(c, p, &of, lane, m);
 }
 
@@ -304,9 +318,11 @@ void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)
     memset(m->spare, 0, sizeof m->spare);
     find_places(c, m);
     (void)begin, (void)end;
-    const int64_t most = c->rows.is_to_filter ? INT64_MAX : c->rows.most * c->rows.n_vectors;
+    const int64_t most =
+        c->rows.is_to_filter || c->rows.is_by_vector ? INT64_MAX : c->rows.most * c->rows.n_vectors;
     while (weft_stream_take(c->stream, lane, most, &begin, &end))
         run_range(c, begin, end, lane);
+    if (c->rows.streams) weft_relay_fence();
 }
 #else
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)

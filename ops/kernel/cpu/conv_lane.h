@@ -35,8 +35,9 @@ typedef struct weft_conv_lane {
     const char *a[WEFT_CONV_BLOCK][WEFT_RUN_ROWS], *b[WEFT_CONV_BLOCK];
     int64_t k[WEFT_CONV_BLOCK];
     char panel[WEFT_CONV_BLOCK * WEFT_CONV_PANEL];
-    char places[WEFT_RUN_ROWS][WEFT_RUN_BYTES]; /* of channels */
-    char zeros[WEFT_CONV_ZEROS], spare[WEFT_RUN_ROWS][WEFT_CONV_PANEL];
+    _Alignas(64) char places[WEFT_RUN_ROWS][WEFT_RUN_BYTES]; /* of channels */
+    _Alignas(64) char spare[WEFT_RUN_ROWS][WEFT_CONV_PANEL];
+    char zeros[WEFT_CONV_ZEROS];
 } weft_conv_lane;
 _Static_assert(sizeof(weft_conv_lane) <= WEFT_LANE_SCRATCH, "scratch holds all");
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_BYTES = 128, MOST_ROWS = 1024 };
+enum { MOST_BYTES = 128, MOST_ROWS = 1024 /* at once, if it may be */ };
 
 /* The dims of windows in `of`, outermost first: [n], by window; false: one of them has two, or none. */
 static bool find_windows(const weft_conv *c, const weft_conv_dims *of, int *which)
@@ -105,8 +105,7 @@ bool weft_conv_plan_pad(weft_conv *c)
     while (n > 1 && (n * inner > MOST_ROWS ||
                      lay_out(&t, places, taps, which, n) * bytes > WEFT_CONV_PAD_BYTES / 2))
         n = (n + 1) / 2;
-    if (n * inner > MOST_ROWS || lay_out(&t, places, taps, which, n) * bytes > WEFT_CONV_PAD_BYTES)
-        return false;
+    if (lay_out(&t, places, taps, which, n) * bytes > WEFT_CONV_PAD_BYTES) return false;
     r->pad_n = n;
     r->n_units = (outer + n - 1) / n;
     *c = t;

@@ -279,6 +279,14 @@ static bool settle_phases(weft_conv *c)
 
 /* ---- items --------------------------------------------------------------------------------------- */
 
+/* What one element of y is the sum of, before runs are cut. */
+static int64_t count_summed(const weft_conv *c)
+{
+    const weft_conv_rows *r = &c->rows;
+    return weft_conv_count(&c->k) * (r->run.size > 0 ? r->run.size : 1) *
+           (r->channels > 0 ? r->channels : 1);
+}
+
 static void cut_items(weft_conv *c, int64_t x_count)
 {
     weft_conv_rows *r = &c->rows;
@@ -297,7 +305,24 @@ static void cut_items(weft_conv *c, int64_t x_count)
     r->most = tiles > r->unit ? tiles / r->unit : 1;
     if (r->kind != WEFT_RUN_PRODUCT && !r->is_to_filter)
         r->most = 1; /* it is memory that they wait for */
-    r->is_by_vector = r->is_to_filter && r->kind != WEFT_RUN_PRODUCT;
+    r->is_by_vector = r->is_to_filter ? r->kind != WEFT_RUN_PRODUCT
+                                      : r->columns * count_summed(c) > x_count; /* w is read once */
+}
+
+/* y is large, its rows begin with a line of a cache, and each is written once: what is summed is one block. */
+static bool is_streamed(const weft_conv *c)
+{
+    const weft_conv_rows *r = &c->rows;
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype), line = WEFT_RUN_BYTES / bytes;
+    if (r->is_to_filter || c->y_count * bytes < WEFT_STREAMED || r->columns % line != 0 ||
+        (uintptr_t)c->y % WEFT_RUN_BYTES != 0 || count_summed(c) > WEFT_CONV_BLOCK)
+        return false;
+    bool is_aligned = true;
+    for (int d = 0; d < c->m.n; d++)
+        is_aligned = is_aligned && c->m.dim[d].y % line == 0;
+    for (int d = 0; d < c->free.n; d++)
+        is_aligned = is_aligned && c->free.dim[d].y % line == 0;
+    return is_aligned;
 }
 
 static void run(const weft_conv *c, weft_stream *stream)
@@ -332,6 +357,7 @@ bool weft_conv_plan_rows(weft_conv *c)
         t.rows.n_runs = 1;
     }
     cut_items(&t, t.x_count);
+    t.rows.streams = is_streamed(&t);
     *c = t;
     c->run = run;
     return true;

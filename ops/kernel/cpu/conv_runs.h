@@ -29,6 +29,7 @@ typedef struct weft_run_tile {
     char *const *c;                        /* [rows], none the same; contents are kept by `add` */
     int columns;                           /* c's; b of a product has zeros up to whole vectors */
     bool add;
+    bool streams;     /* c goes past the caches: whole vectors, aligned to one; not with `add` */
     int64_t channels; /* of a group */
     const char
         *places; /* [channels] vectors: where a vector of a has a channel of each column's group */

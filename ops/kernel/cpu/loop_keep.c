@@ -5,11 +5,7 @@
  * there at the end of the block, in the last pass that reads the operand (`hold_back`).
  */
 #include "cpu/loop_making.h"
-
-/* Bytes of a result that is written past the caches: whoever reads it will not find all of it there, and what others read
- * stays where it is. Lines that are written so are not read first: a layer norm of 12 MB is 1.15 times as fast. From 2 MB on
- * it was a loss, since the next op reads it; so it was for what a softmax scales, 12 MB too. */
-enum { STREAMED = 8 << 20 };
+#include "cpu/nest.h"
 
 /* The passes in which op k is run on elements. */
 uint64_t weft_making_passes(const weft_making *m, int k)
@@ -115,7 +111,7 @@ bool weft_making_streams(const weft_making *m, int k)
     const weft_space *s = m->space;
     const int slot = m->first_slot[k];
     const weft_loop_slot *v = &m->value[slot];
-    if (v->of_rows || v->result < 0 || s->n_rows * s->row * v->bytes < STREAMED) return false;
+    if (v->of_rows || v->result < 0 || s->n_rows * s->row * v->bytes < WEFT_STREAMED) return false;
     for (int q = 0; q < m->loop->n_ops; q++)
         for (int i = 0; i < m->loop->op[q].n_in; i++)
             if (m->loop->op[q].in[i] == slot) return false;

@@ -36,6 +36,11 @@ int64_t weft_nest_count(const weft_nest *nest);
 /* Offsets, in elements, of iteration `index` (row-major) in each tensor. */
 void weft_nest_offset(const weft_nest *nest, int64_t index, int64_t offset[WEFT_NEST_TENSORS]);
 
+/* Bytes of a result that is written past the caches: whoever reads it will not find all of it there, and what others read
+ * stays where it is. Lines that are written so are not read first: a layer norm of 12 MB is 1.15 times as fast. From 2 MB on
+ * it was a loss, since the next op reads it; so it was for what a softmax scales, 12 MB too. */
+enum { WEFT_STREAMED = 8 << 20 };
+
 /* At least 1: how many tasks of `work` elements are worth waking a lane for. */
 int64_t weft_grain(int64_t work);
 

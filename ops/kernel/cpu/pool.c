@@ -1,11 +1,11 @@
 /* pool.c: max pooling, elements put back by taps, and picked by them. Dims match by place.
  *
  * The last dim is one loop, the others are a lane's work one after the other; taps go in row-major order over the windows, and
- * sums in that order too. Where the last dim has no window, what goes with a row is found first, and then done in vectors
- * (pool_rows.h).
+ * sums in that order too. Rows of a last dim without a window are done in vectors (pool_rows.h).
  */
 #include "cpu/nest.h"
 #include "cpu/pool_rows.h"
+#include "cpu/relay.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,6 +26,7 @@ typedef struct pool {
     const int32_t *which;
     void *to;
     int32_t *taps; /* max_pool's */
+    bool streams;  /* a large result */
 } pool;
 
 static void find_window(pool *p, const weft_call *call, const weft_view *x, const weft_view *y,
@@ -246,6 +247,8 @@ static void vector_rows(const pool *p, bool is_of_y, int64_t begin, int64_t end)
     const weft_pool_rows *rows = weft_pool_rows_of(p->dtype);
     const int64_t n = p->dim[p->n_dims - 1].y_size;
     const size_t bytes = weft_dtype_bytes(p->dtype);
+    const bool streams =
+        !is_of_y && p->streams && (uintptr_t)p->to % 64 == 0 && n * (int64_t)bytes % 64 == 0;
     place at = {.p = p, .is_of_y = is_of_y};
     weft_pool_taps taps;
     go_to(&at, begin);
@@ -255,8 +258,9 @@ static void vector_rows(const pool *p, bool is_of_y, int64_t begin, int64_t end)
         if (is_of_y)
             rows->largest(&taps, n, p->from, to, p->taps + i * n);
         else
-            rows->put(&taps, n, p->from, p->which, to);
+            rows->put(&taps, n, p->from, p->which, streams, to);
     }
+    if (streams) weft_relay_fence();
 }
 
 static bool has_vectors(const pool *p)
@@ -316,6 +320,7 @@ static void put_rows(void *argument, int64_t begin, int64_t end, int lane)
 static void run(const weft_call *call, pool *p, int64_t length, weft_piece body)
 {
     const int64_t count = weft_view_count(&call->out[0]);
+    p->streams = count * (int64_t)weft_dtype_bytes(p->dtype) >= WEFT_STREAMED;
     if (count > 0)
         weft_parallel(call->stream, count / length, weft_grain(length * p->n_taps), body, p);
 }

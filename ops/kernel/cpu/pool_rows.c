@@ -2,6 +2,7 @@
 #include "cpu/pool_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/gemm_tile.h"
 
@@ -9,6 +10,7 @@
 #define JOIN(a, b, c)  JOIN_(a, b, c)
 
 #define ROW_TARGET
+#define ROW_STREAM(at, v)  memcpy(at, &(v), sizeof(v))
 #define ROW_OF(name, type) JOIN(name, type, plain)
 #include "cpu/pool_types.inc"
 static const weft_pool_rows *const plain[WEFT_DTYPES] = {[WEFT_F32] = &rows_f32_plain,
@@ -17,7 +19,10 @@ static const weft_pool_rows *const plain[WEFT_DTYPES] = {[WEFT_F32] = &rows_f32_
                                                          [WEFT_I64] = &rows_i64_plain};
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #define ROW_TARGET         TILE_TARGET
+#define ROW_STREAM(at, v)  _mm512_stream_si512((__m512i *)(void *)(at), (__m512i)(v))
 #define ROW_OF(name, type) JOIN(name, type, avx512)
 #include "cpu/pool_types.inc"
 static const weft_pool_rows *const wide[WEFT_DTYPES] = {[WEFT_F32] = &rows_f32_avx512,

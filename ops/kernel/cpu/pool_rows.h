@@ -16,9 +16,9 @@ typedef struct weft_pool_taps {
 typedef struct weft_pool_rows {
     /* y[i] the largest of x[at + i], which[i] its tap; of none: the least number and -1 */
     void (*largest)(const weft_pool_taps *taps, int64_t n, const void *x, void *y, int32_t *which);
-    /* x[i] the sum of those y[at + i] whose tap which[at + i] is */
+    /* x[i] the sum of those y[at + i] whose tap which[at + i] is. streams: x goes past the caches, and is aligned to 64 */
     void (*put)(const weft_pool_taps *taps, int64_t n, const void *y, const int32_t *which,
-                void *x);
+                bool streams, void *x);
 } weft_pool_rows;
 
 /* Of a dtype that is computed with. */

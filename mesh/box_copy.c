@@ -5,6 +5,7 @@
  * along lines of one box, written along lines of the other.
  */
 #include "mesh_internal.h"
+#include "weft/extend/target_clones.h"
 
 #include <string.h>
 
@@ -171,6 +172,7 @@ typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint32_t __attribute__((may_alias)) word4;
 typedef uint64_t __attribute__((may_alias)) word8;
 
+/* Elements [begin, end) of each of `rows`. */
 #define SQUARE(T)                                                                                  \
     static void square_##T(const job *j, char *to, const char *from, int64_t begin, int64_t end,   \
                            int64_t rows)                                                           \
@@ -187,11 +189,47 @@ SQUARE(word1)
 SQUARE(word2)
 SQUARE(word4)
 SQUARE(word8)
+
+/* Squares of SIDE x SIDE words turned in registers: pairs of rows, 1, 2 and 4 apart, exchange the halves of pairs of words that lie as
+ * far apart. */
+enum { SIDE = 8 };
+typedef uint32_t words __attribute__((vector_size(SIDE * sizeof(uint32_t))));
+#define EXCHANGE(r, by, l0, l1, l2, l3, l4, l5, l6, l7, h0, h1, h2, h3, h4, h5, h6, h7)            \
+    for (int i_ = 0; i_ < SIDE; i_++)                                                              \
+        if (!(i_ & (by))) {                                                                        \
+            const words a_ = (r)[i_], b_ = (r)[i_ + (by)];                                         \
+            (r)[i_] = __builtin_shufflevector(a_, b_, l0, l1, l2, l3, l4, l5, l6, l7);             \
+            (r)[i_ + (by)] = __builtin_shufflevector(a_, b_, h0, h1, h2, h3, h4, h5, h6, h7);      \
+        }
+
+WEFT_TARGET_CLONES static void turned_word4(const job *j, char *to, const char *from, int64_t begin,
+                                            int64_t end, int64_t rows)
+{
+    const int64_t from_stride = j->from_stride, to_stride = j->to_stride;
+    const int64_t whole_rows = rows / SIDE * SIDE, whole = begin + (end - begin) / SIDE * SIDE;
+    for (int64_t i = 0; i < whole_rows; i += SIDE)
+        for (int64_t l = begin; l < whole; l += SIDE) {
+            const word4 *x = (const word4 *)(const void *)from + l * from_stride + i;
+            word4 *y = (word4 *)(void *)to + i * to_stride + l;
+            words r[SIDE];
+            for (int k = 0; k < SIDE; k++)
+                memcpy(&r[k], x + k * from_stride, sizeof r[k]);
+            EXCHANGE(r, 1, 0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15)
+            EXCHANGE(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)
+            EXCHANGE(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
+            for (int k = 0; k < SIDE; k++)
+                memcpy(y + k * to_stride, &r[k], sizeof r[k]);
+        }
+    square_word4(j, to, from, whole, end, whole_rows);
+    square_word4(j, to + (size_t)(whole_rows * to_stride) * sizeof(word4),
+                 from + (size_t)whole_rows * sizeof(word4), begin, end, rows - whole_rows);
+}
+
 /* By the bytes of an element. */
 enum { WORDS = 9 };
 static void (*const squares[WORDS])(const job *j, char *to, const char *from, int64_t begin,
                                     int64_t end, int64_t rows) = {
-    [1] = square_word1, [2] = square_word2, [4] = square_word4, [8] = square_word8};
+    [1] = square_word1, [2] = square_word2, [4] = turned_word4, [8] = square_word8};
 
 static void copy_squares(const job *j, const walk *w, int64_t n_runs, int64_t first, int64_t count)
 {

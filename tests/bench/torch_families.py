@@ -105,11 +105,6 @@ def batch_norm(batch, channels, places):
               ops.vector(1, channels, 1), ops.vector(2, channels, 0))
 
 
-def softmax_back(rows, columns):
-    y = torch.softmax(torch.from_numpy(ops.data(0, (rows, columns))), -1).numpy()
-    return op(lambda y, dy: torch.ops.aten._softmax_backward_data(dy, y, -1, torch.float32), y, ops.data(1, (rows, columns)))
-
-
 def _gradients(function, dy, *operands):
     """Forward and backward, as a training has them."""
     operands = [torch.from_numpy(x).requires_grad_() for x in operands]
@@ -121,6 +116,10 @@ def _gradients(function, dy, *operands):
 
     call()
     return worker.Row(call, lambda: kept["result"].numpy())
+
+
+def softmax_back(rows, columns):
+    return _gradients(lambda x: torch.softmax(x, -1), ops.data(1, (rows, columns)), ops.data(0, (rows, columns)))
 
 
 def layer_norm_back(rows, columns):

@@ -180,8 +180,7 @@ WEFT_API weft_value weft_argmin(weft_value x, weft_dim dim);
 
 /* over one dim */
 /* cumsum, cumprod: each element the sum, the product, of x up to it and with it. exclusive: without it; reverse: from it to the
- * end. A dim of 96 elements or more is done in 48 blocks, which 2, 3, 4, 6, .. ranks share where it is split; the same bits in every
- * layout. */
+ * end. A dim of 96 elements or more is in 48 blocks, which 2, 3, 4, 6, .. ranks share if it is split; the same bits in every layout. */
 WEFT_API weft_value weft_cumsum(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 WEFT_API weft_value weft_cumprod(weft_value x, weft_dim dim, bool exclusive, bool reverse);
 /* cummax, cummin: the same of the largest, the least so far; exclusive: the first is -inf, inf, or the integer at that end. A NaN

@@ -13,7 +13,7 @@
  * results alike, each element of it is done by itself. A product is taken out where one of its operands is the same in
  * all trips.
  *
- * A product that stays finds the matrix that is the same in all trips in the order in which it reads it: put in order
+ * Where trips depend on each other, a product that stays finds the matrix that is the same in all trips in the order in which it reads it: put in order
  * once, before the scan, and not packed anew in each trip.
  *
  * Joining keeps more alive, so it is limited by what a trip sees and stacks anyway (weft_has_room). A scan whose trips

@@ -1,4 +1,4 @@
-/* views: in bodies of scans, what is only another look at memory is no step.
+/* views: in bodies of scans, another look at the same memory is no step.
  *
  * A trip sees elements of tensors, renames, cuts off slices, joins, and stacks what it has made. Each of these is a copy of
  * what lies somewhere already, or is about to lie somewhere else; with small steps such copies take as long as the

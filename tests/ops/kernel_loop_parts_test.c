@@ -1,5 +1,5 @@
-/* Loops whose results are parts of something larger, row by row, and whose operands are; and loops that are moved: the same elements
- * as by plain arithmetic, none beside them, on any number of lanes. */
+/* Loops with operands and results that are parts of larger tensors, row by row, and that are moved: they make the elements of plain
+ * arithmetic, and none beside them, on any number of lanes. */
 #include "kernel_lanes.h"
 #include "loop.h"
 #include "op.h"

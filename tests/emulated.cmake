@@ -49,5 +49,5 @@ weft_emulated(tests/misbehave misbehave)
 weft_not_emulated("a library for another processor, which python3 cannot load" python/weft)
 weft_not_emulated("they compile programs with the compiler of this machine" install/headers install/examples install/readme install/plugin
                   install/packages)
-weft_not_emulated("it starts programs by their paths" install/pages)
+weft_not_emulated("it starts programs by their paths" install/pages install/schemas apps/tune)
 weft_not_emulated("times under an emulator say nothing" bench/bench)

@@ -335,13 +335,57 @@ static void test_products_add_to_what_is_carried(void)
         }
 }
 
+/* ---- which comes first ------------------------------------------------------------------------------ */
+
+/* The sum of a product and of scattered rows, in the order in which they are made; kept: where nothing accumulates, since the rows
+ * are wanted as well. */
+static counts add_in_order(bool scatters_first, bool is_kept, double *found)
+{
+    weft_error error = {0};
+    weft_world world = {.n_processes = 1};
+    weft_mesh *mesh = NULL;
+    weft_program *program = NULL;
+    weft_graph *graph = weft_graph_create(5);
+    weft_value ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(batch, seq)), made[2];
+    weft_value rows = weft_random_normal(graph, WEFT_F64, WEFT_DIMS(batch, seq, wide), 0, 1);
+    weft_value x = weft_random_normal(graph, WEFT_F64, WEFT_DIMS(batch, seq, vocab), 0, 1);
+    for (int i = 0; i < 2; i++)
+        made[i] = scatters_first == (i == 0) ? weft_scatter_add(rows, ids, vocab)
+                                             : weft_einsum(WEFT_DIMS(vocab, wide), x, rows);
+    const weft_value sum = weft_add(made[0], made[1]), scattered = made[scatters_first ? 0 : 1];
+    CHECK_OK(weft_mesh_create(&world, "data:1", &mesh, &error), error);
+    CHECK_OK(weft_compile(mesh, NULL, WEFT_VALUES(sum, is_kept ? scattered : sum), NULL, &program,
+                          &error),
+             error);
+    feed(program, ids, 17);
+    CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read(program, sum, WEFT_F64, found, VOCAB * WIDTH * sizeof *found, &error),
+             error);
+    const counts n = count_steps(program->plan);
+    weft_program_destroy(&program);
+    weft_mesh_destroy(&mesh);
+    weft_graph_destroy(&graph);
+    return n;
+}
+
+static void test_a_sum_begins_with_what_is_made_first(void)
+{
+    static double alone[VOCAB * WIDTH], found[VOCAB * WIDTH];
+    for (int scatters_first = 0; scatters_first < 2; scatters_first++) {
+        CHECK_EQ_INT(add_in_order(scatters_first, true, alone).steps, 0);
+        (void)add_in_order(scatters_first, false, found);
+        for (int i = 0; i < VOCAB * WIDTH; i++)
+            CHECK_CLOSE(found[i], alone[i], 1e-12);
+    }
+}
+
 /* ---- variables ------------------------------------------------------------------------------------ */
 
-/* What else is read: of the variable as it was, as it becomes, or neither. */
-typedef enum also_read { NOTHING, OLD_VALUE, NEW_VALUE } also_read;
+/* What else is read: of the variable as it was, as it becomes, as it was but by somebody who comes later, or nothing. */
+typedef enum also_read { NOTHING, OLD_VALUE, NEW_VALUE, OLD_AFTERWARDS } also_read;
 
-/* Rows are added to a variable in two runs: what it is then, and what a reader finds of the second sum, behind it. */
-static counts add_rows(const char *mesh_text, const char *layout_text, also_read also,
+/* Rows are added to a variable in some runs: what it is then, and what a reader finds of the last sum, behind it. */
+static counts add_rows(const char *mesh_text, const char *layout_text, also_read also, int runs,
                        double found[VOCAB * WIDTH + 1])
 {
     weft_error error = {0};
@@ -358,13 +402,14 @@ static counts add_rows(const char *mesh_text, const char *layout_text, also_read
         rows = weft_add(weft_cast(ids, WEFT_F64),
                         weft_constant(graph, WEFT_F64, WEFT_DIMS(batch, seq, wide), 0.25));
     weft_value sum = weft_add(table, weft_scatter_add(rows, ids, vocab));
-    weft_value token = weft_assign(table, sum), read = weft_sum(WEFT_SCALAR, weft_square(sum));
+    weft_value token = weft_assign(table, sum);
+    weft_value read = weft_sum(WEFT_SCALAR, weft_square(also == OLD_AFTERWARDS ? table : sum));
     weft_value last = also == NEW_VALUE ? sum : read;
     CHECK_OK(weft_mesh_create(&world, mesh_text, &mesh, &error), error);
     CHECK_OK(weft_layout_create(layout_text, &layout, &error), error);
     CHECK_OK(weft_compile(mesh, layout, WEFT_VALUES(read, token, last), NULL, &program, &error),
              error);
-    for (int run = 0; run < 2; run++) {
+    for (int run = 0; run < runs; run++) {
         feed(program, ids, 17 + run);
         CHECK_OK(weft_run(program, &error), error);
     }
@@ -388,17 +433,26 @@ static void test_rows_are_added_to_a_variable(void)
     for (also_read also = NOTHING; also <= NEW_VALUE; also++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
             double *to = p == 0 ? expected : found;
-            const counts n = add_rows(places[p][0], places[p][1], also, to);
+            const counts n = add_rows(places[p][0], places[p][1], also, 2, to);
             CHECK_EQ_INT(n.steps, also != NEW_VALUE);
             CHECK_EQ_INT(n.in_place, n.steps);
             CHECK(to[VOCAB * WIDTH] > 1);
             for (int i = 0; i <= VOCAB * WIDTH; i++)
                 CHECK_CLOSE(to[i], expected[i], 1e-10);
             if (also != NEW_VALUE || p > 0) continue;
-            add_rows("data:1", "", NOTHING, found);
+            add_rows("data:1", "", NOTHING, 2, found);
             for (int i = 0; i <= VOCAB * WIDTH; i++)
                 CHECK_CLOSE(found[i], expected[i], 1e-12);
         }
+}
+
+/* A reader of the old value finds in the second run what was there after the first. */
+static void test_who_reads_the_variable_later_finds_it_as_it_was(void)
+{
+    double expected[VOCAB * WIDTH + 1], found[VOCAB * WIDTH + 1];
+    (void)add_rows("data:1", "", NOTHING, 1, expected);
+    CHECK_EQ_INT(add_rows("data:1", "", OLD_AFTERWARDS, 2, found).steps, 0);
+    CHECK_CLOSE(found[VOCAB * WIDTH], expected[VOCAB * WIDTH], 1e-10);
 }
 
 int main(void)
@@ -406,6 +460,8 @@ int main(void)
     RUN(test_a_table_read_and_multiplied_by);
     RUN(test_only_what_nobody_else_reads);
     RUN(test_products_add_to_what_is_carried);
+    RUN(test_a_sum_begins_with_what_is_made_first);
     RUN(test_rows_are_added_to_a_variable);
+    RUN(test_who_reads_the_variable_later_finds_it_as_it_was);
     return weft_test_report();
 }

@@ -65,6 +65,39 @@ static void test_random_graphs_have_the_same_bits(void)
         check_fused(seed);
 }
 
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* A value and the same memory with the names of its two dims exchanged, side by side. */
+static void build_turned(weft_oracle_build *b)
+{
+    const weft_dim row = {"row", 6}, column = {"column", 6}, third = {"third", 6};
+    const weft_value x = weft_oracle_input(b, WEFT_F32, WEFT_DIMS(row, column), -1, 1),
+                     y = weft_tanh(x);
+    const weft_value turned =
+        weft_rename(weft_rename(weft_rename(y, row, third), column, row), third, column);
+    weft_oracle_output(b, weft_add(y, turned));
+    weft_oracle_output(b, weft_mul(weft_square(turned), y));
+    weft_oracle_output(b, weft_sum(WEFT_DIMS(row), weft_sub(y, turned)));
+}
+
+static void test_what_has_two_names_is_made_before_it_is_read(void)
+{
+    const weft_oracle_case what = {.name = "turned", .build = build_turned};
+    weft_oracle_result results[N_WAYS] = {{0}};
+    for (int w = 0; w < N_WAYS; w++) {
+        char found[300] = "", text[700];
+        weft_error error = {0};
+        now = &ways[w];
+        const bool is_same =
+            weft_oracle_run(oracle.alone, &what, NULL, &results[w], &error) == WEFT_OK &&
+            same_results(&results[0], &results[w], found, sizeof found);
+        snprintf(text, sizeof text, "way %d: %s%s", w, found, error.message);
+        weft_test_check(is_same, __FILE__, __LINE__, text);
+    }
+    for (int w = 0; w < N_WAYS; w++)
+        weft_oracle_free(&results[w]);
+}
+
 /* ---- gpt ------------------------------------------------------------------------------------- */
 
 enum { RUNS = 2, MOST = 250000 };
@@ -175,6 +208,7 @@ int main(int argc, char **argv)
             check_fused(strtoull(argv[1], NULL, 10));
         } else {
             RUN(test_random_graphs_have_the_same_bits);
+            RUN(test_what_has_two_names_is_made_before_it_is_read);
             RUN(test_gpt_has_the_same_bits_under_every_layout);
             RUN(test_every_pass_had_something_to_do);
             RUN(test_nothing_grows_by_joining_or_moving);

@@ -235,6 +235,34 @@ static void test_lse_of_infinities(void)
     }
 }
 
+/* Of a row of n elements (or a column) with one that is no number. */
+static void check_nan(weft_dtype dtype, weft_combine combine, bool is_column, int64_t n, int64_t at,
+                      double nan)
+{
+    const part a = {"a", 1, 0, 1}, b = {"b", n, 0, n}, two = {"~", 2, 0, 2};
+    weft_view in = view_of(dtype, 2, is_column ? (part[]){b, a} : (part[]){a, b});
+    weft_view out = view_of(dtype, combine == WEFT_ARGMAX ? 2 : 1, (part[]){a, two});
+    for (int64_t i = 0; i < n; i++)
+        view_set(&in, i, i == at ? nan : (double)(i % 5));
+    const weft_reduce_attributes attributes = {combine, combine == WEFT_ARGMAX ? "b" : NULL};
+    weft_call call = {.n_in = 1, .n_out = 1, .in[0] = in, .out[0] = out, .attributes = &attributes};
+    run_on_lanes(weft_reduce_cpu, &call);
+    CHECK(isnan(view_get(&out, 0)));
+    if (combine == WEFT_ARGMAX) CHECK_EQ_INT(index_of(&out, 1), at);
+    call_free(&call);
+}
+
+/* The processor's own NaN has its sign bit set; others have not. */
+static void test_nan_wins_wherever_it_stands(void)
+{
+    static const weft_combine combines[] = {WEFT_MAX, WEFT_MIN, WEFT_ARGMAX};
+    for (int64_t n = 1; n < 3000; n = 3 * n + 1)
+        for (int place = 0; place < 3; place++)
+            for (int k = 0; k < 12; k++)
+                check_nan(k & 1 ? WEFT_F32 : WEFT_F64, combines[k / 4], k & 2, n,
+                          place * (n - 1) / 2, place == 1 ? -(double)NAN : (double)NAN);
+}
+
 static void test_states_are_finished(void)
 {
     const part a = {"a", 1, 0, 1}, two = {"~", 2, 0, 2}, three = {"~", 3, 0, 3};
@@ -386,6 +414,7 @@ int main(void)
     RUN(test_few_results_of_many_elements);
     RUN(test_ties_give_the_lowest_index);
     RUN(test_lse_of_infinities);
+    RUN(test_nan_wins_wherever_it_stands);
     RUN(test_moments_of_huge_numbers);
     RUN(test_moments_of_infinities);
     RUN(test_states_are_finished);

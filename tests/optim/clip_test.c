@@ -177,6 +177,31 @@ static void test_the_norm_is_the_one_before(void)
     }
 }
 
+/* A variable of nothing but 0 counts as one of norm 1e-3, or it could never begin to move. */
+static void test_variables_of_zeros_begin_to_move(void)
+{
+    double found[7];
+    weft_program *program = NULL;
+    weft_error error = {0};
+    weft_graph *graph = weft_graph_create(1);
+    weft_value w = weft_variable(graph, "w", WEFT_F64, WEFT_DIMS(out), weft_constant_of(0));
+    weft_value slope = weft_constant(graph, WEFT_F64, WEFT_DIMS(out), 2.0);
+    const weft_optimizer_options options = {.rate = 1,
+                                            .clip = 0.5,
+                                            .clip_by = "adaptive",
+                                            .variables = {&w, 1},
+                                            .gradients = {&slope, 1}};
+    const weft_value update = weft_sgd((weft_value){0}, &options);
+    if (CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(update), NULL, &program, &error),
+                 error) &&
+        CHECK_OK(weft_run(program, &error), error) &&
+        CHECK_OK(weft_read(program, w, WEFT_F64, found, sizeof found, &error), error))
+        for (int i = 0; i < 7; i++)
+            CHECK_CLOSE(found[i], -0.5 * 1e-3 / sqrt(7), 1e-18);
+    weft_program_destroy(&program);
+    weft_graph_destroy(&graph);
+}
+
 static void check_refused(weft_optimizer_options options, const char *sentence)
 {
     trained t = make("momentum", options);
@@ -203,6 +228,7 @@ int main(void)
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 5, &error), error)) {
         RUN(test_every_kind_is_the_plain_one);
         RUN(test_the_norm_is_the_one_before);
+        RUN(test_variables_of_zeros_begin_to_move);
         RUN(test_wrong_kinds_have_their_sentence);
     }
     weft_oracle_close(&oracle);

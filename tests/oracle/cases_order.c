@@ -128,12 +128,12 @@ static weft_value equal_ones(build_t *b, weft_dtype t, weft_shape shape)
     weft_value x = weft_oracle_input(b, WEFT_I32, shape, 0, 4);
     return weft_oracle_made(b, weft_cast(x, t));
 }
-/* NaN, and infinities both ways, among numbers. */
+/* NaN, infinities both ways, and the NaN that a processor makes, which has its sign bit set, among numbers. */
 static weft_value no_numbers(build_t *b, weft_dtype t, weft_shape shape)
 {
     weft_value x = weft_oracle_input(b, WEFT_I32, shape, -4, 5), like = weft_cast(x, t);
-    const double instead[] = {(double)NAN, (double)INFINITY, (double)-INFINITY};
-    for (int i = 0; i < 3; i++)
+    const double instead[] = {(double)NAN, (double)INFINITY, (double)-INFINITY, -(double)NAN};
+    for (int i = 0; i < 4; i++)
         like =
             weft_where(weft_equal(x, weft_constant(b->graph, WEFT_I32, WEFT_SCALAR, 2.0 * i - 2.0)),
                        weft_constant(b->graph, t, WEFT_SCALAR, instead[i]), like);

@@ -262,6 +262,13 @@ static weft_value attention_full(build_t *b, weft_dtype t)
 {
     return attention(b, t, SEQ, false);
 }
+static weft_value attention_same(build_t *b, weft_dtype t) /* one value is all three operands */
+{
+    weft_value x = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
+    for (int i = 0; i < 2; i++)
+        b->arguments[b->n_arguments++] = x; /* of the definition */
+    return weft_attention(x, x, x, SEQ, SEQ, FEATURE, false);
+}
 static weft_value attention_cross(build_t *b, weft_dtype t)
 {
     return attention(b, t, MEMORY, false);
@@ -468,6 +475,7 @@ CASES(norm_stats, CASE(norm_stats_x, OP_FLOAT, 2, .with = {.a = 0.5}))
 #define CROSS .dim = "seq", .other = "memory", .feature = "feature"
 CASES(attention, CASE(attention_causal, OP_FLOAT, 2, .with = {SELF, .causal = true}),
       CASE(attention_full, OP_FLOAT, 2, .with = {SELF}),
+      CASE(attention_same, OP_FLOAT, 2, .with = {SELF}),
       CASE(attention_cross, OP_FLOAT, 1, .with = {CROSS}),
       CASE(attention_bias, OP_FLOAT, 2, .with = {SELF, .column = "key", .bias = 3}),
       CASE(attention_mask, OP_FLOAT, 1, .with = {SELF, .column = "key", .causal = true, .mask = 3}),

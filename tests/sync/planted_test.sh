@@ -1,11 +1,12 @@
 #!/bin/sh
 # planted_test.sh FOLDER PROGRAM...: each is a test of this folder with a fault planted in the library, and has to fail.
+# EMULATOR is what runs programs for another processor.
 folder=$1
 shift
 export TEST_CASES=100 # however few of their cases the tests themselves are given
 n_found=0 n_missed=0
 for program; do
-    words=$("$folder/$program" 2>&1)
+    words=$($EMULATOR "$folder/$program" 2>&1)
     status=$?
     if [ "$status" = 1 ]; then
         n_found=$((n_found + 1))

@@ -1,8 +1,8 @@
-/* cut_first: in bodies of scans, what is read in slices alone is computed slice by slice, where its operands are cut for nothing.
+/* cut_first: in bodies of scans, a value that is read in slices alone is computed slice by slice, if its operands are cut for nothing.
  *
- * A recurrent layer adds up what the input and the state give to all of its gates, and cuts the sum into gates. Cut first,
- * the sums are part of the loops that read them, and the sum of all gates is never in memory. That holds of any op on
- * elements. What is cut off then are views (views.c), so it is done where a device's loops can read those.
+ * A recurrent layer adds up the parts of its gates that come of the input and of the state, and cuts the sum into gates. Cut
+ * first, the sums are part of the loops that read them, and the sum of all gates is never in memory. That holds of any op on
+ * elements. The slices are views then (views.c), so it is done where a device's loops can read those.
  */
 #include "regions.h"
 #include "rewrite.h"

@@ -13,12 +13,12 @@
  * results alike, each element of it is done by itself. A product is taken out where one of its operands is the same in
  * all trips.
  *
- * A product that stays finds the matrix that is the same in all trips in the order in which it reads it: put in order
- * once, before the scan, and not packed anew in each trip.
+ * Where trips depend on each other, a product that stays in the body reads its matrix in its own order. The matrix is put in
+ * that order once, before the scan, and not packed anew in each trip.
  *
  * Joining keeps more alive, so it is limited by what a trip sees and stacks anyway (weft_has_room). A scan whose trips
- * hang together by sums alone is one for the sake of memory, as that over the parts of a batch: it keeps nothing more. What
- * recomputing is to spare is never stacked for it. Nothing is taken from a body with a guard, whose trips may not be made.
+ * hang together by sums alone is one for the sake of memory, as that over the parts of a batch: it keeps nothing more.
+ * Nothing is stacked that recomputing is to spare. Nothing is taken from a body with a guard, whose trips may not be made.
  */
 #include "fission.h"
 

@@ -240,7 +240,7 @@ void weft_look_at_order(weft_fission *f, const weft_node *node)
 {
     const uint32_t id = (uint32_t)(node - f->rewrite.from->nodes);
     const int fixed = f->is_before[id] ? -1 : weft_fixed_operand(f, node);
-    if (fixed < 0) return;
+    if (fixed < 0 || !f->is_recurrent[node->scan]) return;
     const weft_shape order = order_of(f, node, fixed);
     const weft_shape *now = &f->rewrite.from->tensors[node->in[fixed]].type.shape;
     f->is_turned[id] = order.n_dims == now->n_dims && !weft_shape_same_order(&order, now);

@@ -1,4 +1,4 @@
-/* views: in bodies of scans, what is only another look at memory is no step.
+/* views: in bodies of scans, another look at the same memory is no step.
  *
  * A trip sees elements of tensors, renames, cuts off slices, joins, and stacks what it has made. Each of these is a copy of
  * what lies somewhere already, or is about to lie somewhere else; with small steps such copies take as long as the
@@ -320,6 +320,41 @@ static void make_in_join(viewing *v, uint32_t s)
     (void)make_operands(v, s);
 }
 
+/* ---- a next value by another name ------------------------------------------------------------------ */
+
+/* Does a step [from, to) read or write the memory? */
+static bool is_touched(const viewing *v, uint32_t owner, uint32_t from, uint32_t to)
+{
+    const weft_plan *plan = v->plan;
+    for (uint32_t s = from; s < to; s++) {
+        const weft_step *step = &plan->steps[s];
+        for (int i = 0; !v->is_gone[s] && i < step->n_in + step->n_out; i++)
+            if (weft_placed_owner(plan, i < step->n_in ? step->in[i] : step->out[i - step->n_in]) ==
+                owner)
+                return true;
+    }
+    return false;
+}
+
+/* The result lies in memory that is carried: its operand is made there, if nobody needs the old value any more by then. */
+static void make_in_carried(viewing *v, uint32_t s)
+{
+    const weft_plan *plan = v->plan;
+    const weft_step *step = &plan->steps[s];
+    const weft_node *node = &plan->graph->nodes[step->node];
+    const size_t before = v->n_changes;
+    if (v->is_gone[s] || step->kind != WEFT_STEP_KERNEL || step->scan == 0 ||
+        weft_view_kind_of(node) != WEFT_VIEW_SHAPE || !is_plain(v, step))
+        return;
+    const uint32_t owner = weft_placed_owner(plan, step->out[0]), maker = v->maker[step->in[0]];
+    if (plan->placed[owner].carried != step->scan || maker == 0 || maker == SEVERAL ||
+        !is_of_trip(v, step->in[0], maker - 1) || is_touched(v, owner, maker - 1, s))
+        return;
+    leave_out(v, s);
+    see_through(v, step->in[0], step->out[0], step->node);
+    if (!all_suit(v, step->in[0])) undo(v, before);
+}
+
 /* ---- the pass --------------------------------------------------------------------------------------- */
 
 static weft_status begin(viewing *v, weft_error *error)
@@ -364,6 +399,8 @@ weft_status weft_pass_views(weft_plan *plan, weft_error *error)
         make_in_stack(&v, s);
     for (uint32_t s = plan->n_steps; s-- > 0;)
         make_in_join(&v, s);
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        make_in_carried(&v, s);
     for (uint32_t s = plan->n_steps; s-- > 0;) /* who reads a view is one by then, if it can be */
         see_result(&v, s);
     drop_gone(&v);

@@ -4,8 +4,8 @@
  * element of a tensor in each trip, a slice, a new name. A node is gone through in either direction: its result is seen in its
  * operand, or its operand is made where it belongs in the result. So no step does that node.
  *
- * Where the parts are is known of each rank when its steps are bound. What begins elsewhere in each trip *moves*. What is
- * contiguous any step may read; else it is *apart*, and loops alone may.
+ * Where the parts are is known of each rank when its steps are bound. A view that begins elsewhere in each trip *moves*. Any
+ * step may read a contiguous one; one that is *apart* is for loops alone.
  */
 #ifndef WEFT_PLAN_VIEWS_H
 #define WEFT_PLAN_VIEWS_H

@@ -1,7 +1,7 @@
 /* recurrent: LSTM and GRU along a sequence, with all gradients; and scans whose bodies do next to nothing.
  *
- * Sizes are batch, steps, features, hidden; of a scan its trips and elements. What is looked at is the gradient of the weights
- * by which the state is multiplied.
+ * Sizes are batch, steps, features, hidden; of a scan its trips and elements. The first value is the gradient of the weights that
+ * multiply the state.
  */
 #include <math.h>
 

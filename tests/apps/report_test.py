@@ -298,7 +298,7 @@ def test_two_meshes():
     check("measured" not in data and any("the trace is of mesh data:2, and the run is on mesh data:5" in note for note in data["notes"]),
           f"{data['notes']}")
     os.remove("two/run.json")
-    plan = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:5", "p.json")
+    plan = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:2,model:1", "p.json")
     same_steps = plan_of(f"--data text.txt {SMALL} --layout batch:data --mesh data:2", "q.json")
     check(len(plan["step_list"]) == len(same_steps["step_list"]), "plans with other steps, which would tell them apart")
     data = report("two", "--plan", "p.json").data

@@ -157,47 +157,63 @@ static double loss_at(const char *run, int step)
 
 #define MEMBERS "--vary rate=1e-5..3e-1:log --search population --trials 8 --rounds 3 "
 
+enum { MEMBERS_N = 8, MEMBERS_ROUNDS = 3, MEMBERS_STEPS = 8 };
+
+static double rate_of(const json_t *all, int trial, int k)
+{
+    const json_t *settings = json_object_get(round_of(all, trial, k), "settings");
+    const char *rate = json_string_value(json_object_get(settings, "rate"));
+    return rate ? atof(rate) : 0;
+}
+
+/* Of whom a trial goes on in a round; -1: of itself. */
+static int parent_of(const json_t *all, int trial, int k)
+{
+    const json_t *from = json_object_get(round_of(all, trial, k), "from");
+    return json_is_integer(from) ? (int)json_integer_value(from) : -1;
+}
+
+/* The loss of the first step of a round, in the folder that the trial has in it. */
+static double first_loss(const json_t *all, int trial, int k)
+{
+    char run[60];
+    int life = k;
+    while (life > 0 && parent_of(all, trial, life) < 0)
+        life--;
+    if (life > 0)
+        snprintf(run, sizeof run, "members/trial_%04d_r%02d", trial, life);
+    else
+        snprintf(run, sizeof run, "members/trial_%04d", trial);
+    return loss_at(run, MEMBERS_STEPS * k + 1);
+}
+
+static void check_moved(const json_t *all, int trial, int k, int parent)
+{
+    const double rate = rate_of(all, trial, k), before = rate_of(all, parent, k - 1);
+    const double loss = first_loss(all, trial, k);
+    CHECK(place_of(all, MEMBERS_N, parent, k - 1) < MEMBERS_N / 4);
+    CHECK(rate > 0.66 * before && rate < 1.51 * before && rate != before);
+    CHECK(loss > 0 && loss == first_loss(all, parent, k));
+}
+
 /* The worst quarter, and no other, goes on from the best quarter. Its weights are the other's: the loss of the next step, of the same
  * sample, is to the bit what the other's is. Its rate is up to half more or a third less. */
 static void test_the_worst_go_on_from_the_best(void)
 {
-    enum { N = 8, ROUNDS = 3, STEPS = 8 };
     check_status(tune(MEMBERS "--run members" LEARN "24"), 0);
     json_t *all = json_of(MEMBERS "--run members" LEARN "24");
     int moved = 0;
-    for (int t = 0; t < N; t++) {
-        char own[40], other[40];
-        snprintf(own, sizeof own, "trial_%04d", t);
-        for (int k = 1; k < ROUNDS; k++) {
-            const json_t *from = json_object_get(round_of(all, t, k), "from");
-            const bool is_worst = place_of(all, N, t, k - 1) >= N - N / 4;
-            CHECK(json_is_integer(from) == is_worst);
+    for (int t = 0; t < MEMBERS_N; t++)
+        for (int k = 1; k < MEMBERS_ROUNDS; k++) {
+            const int parent = parent_of(all, t, k);
+            const bool is_worst = place_of(all, MEMBERS_N, t, k - 1) >= MEMBERS_N - MEMBERS_N / 4;
+            CHECK((parent >= 0) == is_worst);
             CHECK_EQ_INT(json_integer_value(json_object_get(round_of(all, t, k), "step")),
-                         STEPS * (k + 1));
-            if (!json_is_integer(from)) continue;
-            const int best = (int)json_integer_value(from);
-            const double rate = atof(json_string_value(json_object_get(
-                             json_object_get(round_of(all, t, k), "settings"), "rate"))),
-                         parent = atof(json_string_value(json_object_get(
-                             json_object_get(round_of(all, best, k - 1), "settings"), "rate")));
-            CHECK(place_of(all, N, best, k - 1) < N / 4);
-            CHECK(rate > 0.66 * parent && rate < 1.51 * parent && rate != parent);
-            snprintf(own, sizeof own, "trial_%04d_r%02d", t, k);
-            snprintf(other, sizeof other, "trial_%04d", best);
-            for (int l = k; l > 0; l--) { /* where the other went on in this round */
-                if (!json_is_integer(json_object_get(round_of(all, best, l), "from"))) continue;
-                snprintf(other, sizeof other, "trial_%04d_r%02d", best, l);
-                break;
-            }
-            char path[60];
-            snprintf(path, sizeof path, "members/%s", own);
-            const double loss = loss_at(path, STEPS * k + 1);
-            snprintf(path, sizeof path, "members/%s", other);
-            CHECK(loss > 0 && loss == loss_at(path, STEPS * k + 1));
-            moved++;
+                         MEMBERS_STEPS * (k + 1));
+            if (parent >= 0) check_moved(all, t, k, parent);
+            moved += parent >= 0;
         }
-    }
-    CHECK_EQ_INT(moved, (ROUNDS - 1) * (N / 4));
+    CHECK_EQ_INT(moved, (MEMBERS_ROUNDS - 1) * (MEMBERS_N / 4));
     json_decref(all);
 }
 
@@ -218,7 +234,7 @@ static void test_a_killed_population_goes_on(void)
     weft_test_check(strcmp(whole, again) == 0, __FILE__, __LINE__, again);
     json_t *a = json_of(MEMBERS "--run members" LEARN "24"),
            *b = json_of(MEMBERS "--run cut_members" LEARN "24");
-    for (int t = 0; t < 8; t++)
+    for (int t = 0; t < MEMBERS_N; t++)
         CHECK(json_equal(json_object_get(trial_of(a, t), "settings"),
                          json_object_get(trial_of(b, t), "settings")));
     json_decref(a);

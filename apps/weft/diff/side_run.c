@@ -44,7 +44,8 @@ static bool path_in(const char *folder, const char *name, char path[MAX_PATH])
 /* Where it writes and what it says there change nothing. */
 static bool is_about_the_run(const char *name)
 {
-    static const char *const others[] = {"run", "metrics", "quiet", "every", "resume", "fresh"};
+    static const char *const others[] = {"run",    "metrics", "quiet", "every",
+                                         "resume", "fresh",   "advice"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0) return false;
     return true;

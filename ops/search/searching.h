@@ -234,8 +234,6 @@ typedef struct searching {
     pthread_mutex_t building; /* held while the builder is called */
 } searching;
 
-/* Whether so much of the time that it may take is over. */
-bool weft_search_is_over(const searching *s, double part);
 /* Settings with a profile for each set of values of knobs; roles; outlines. Ended early by an error. */
 weft_status weft_search_space_find(searching *s);
 /* profile.c: of n sets of values of knobs */
@@ -290,7 +288,8 @@ typedef enum weft_search_fate { WEFT_UNSEEN, WEFT_PLANNED } weft_search_fate;
 
 typedef struct weft_search_candidate {
     int outline, setting;
-    float floor, guess; /* seconds */
+    float floor, guess; /* seconds; the floor has no exchanges, unless is_tolled */
+    bool is_tolled;
     uint8_t fate;
 } weft_search_candidate;
 
@@ -305,6 +304,9 @@ typedef struct weft_search_list {
 } weft_search_list;
 
 weft_status weft_search_list_make(searching *s, weft_search_list *list);
+/* Floors with exchanges, of the n candidates: each is kept where it is higher. Nobody asks for more than `most`. */
+void weft_search_list_toll(const searching *s, const weft_search_list *list, const uint32_t *which,
+                           int n, double most);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 
@@ -332,6 +334,8 @@ typedef void (*weft_search_piece)(void *context, int piece);
 int weft_search_threads(const weft_search_options *options);
 /* Pieces [0, n), each once, on so many threads. Returns when all are done. */
 void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *context);
+/* Whether so much of the time that a search may take is over. */
+bool weft_search_is_over(const searching *s, double part);
 /* Calls of the builder, one at a time. */
 weft_status weft_search_call_builder(searching *s, const weft_choice *choice,
                                      weft_built_graph *built, weft_error *error);

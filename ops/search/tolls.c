@@ -10,17 +10,19 @@
  * - all works but those beside tight exchanges, and these in full; with the share of what is exchanged besides, but for what
  *   other queues may do meanwhile;
  * - all works but those beside a chain of exchanges, and these in full;
- * - the works before all gradients, and the gradients' exchanges along one axis, one behind the other on each of its queues.
+ * - the works before all gradients, and the gradients' exchanges along an axis of the slowest links, one behind the other on each of its queues.
  *
  * In the last two, kernels that are whole would cost nothing where their work does not count. So they are mixed with the first.
  */
 #include "searching.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BOUNDS = 5 + WEFT_MAX_AXES, MOST_CUTS = 1024 };
+enum {
+    MOST_BOUNDS = 8,
+    MOST_CUTS = 1024
+};                               /* of bounds a vector: those that are not there count nothing */
 static const double MIXED = 0.9; /* the part of a bound that is mixed with that of all works */
 
 /* ---- links ---------------------------------------------------------------------------------------------- */
@@ -137,6 +139,14 @@ static void add_bound(tolling *t, double part, const bound *b, const bound *all)
     }
 }
 
+static double slowest(const tolling *t)
+{
+    double most = 0;
+    for (int a = 0; a < t->outline->n; a++)
+        most = fmax(most, link_at(t, a)->seconds);
+    return most;
+}
+
 static void list_bounds(tolling *t)
 {
     const double crowd = crowd_of(t), share = fmin(1, 1 / fmax(crowd, 1e-300));
@@ -152,10 +162,8 @@ static void list_bounds(tolling *t)
     if (left > 0) add_bound(t, 1, &tight_and_others, &all);
     const bound chain = {.not_beside = 1, .full = {0, 1, 1}, .axis = -1};
     add_bound(t, MIXED, &chain, &all);
-    const bound chain_and_others = {
-        .not_beside = 1, .full = {0, left, left}, .share = {share, 0, 0}, .axis = -1};
-    if (left > 0) add_bound(t, MIXED, &chain_and_others, &all);
-    for (int a = 0; a < t->outline->n; a++) {
+    for (int a = 0; a < t->outline->n && t->n_bounds < MOST_BOUNDS; a++) {
+        if (link_at(t, a)->seconds < slowest(t)) continue;
         const bound gradients = {.first = 1, .first_tight = 1, .gradient = 1, .axis = a};
         add_bound(t, MIXED, &gradients, &all);
     }
@@ -202,7 +210,7 @@ static void count(const tolling *t, const weft_search_toll *toll, int axis, doub
                   double costs[MOST_BOUNDS])
 {
     const weft_search_link *link = link_at(t, axis);
-    for (int b = 0; b < t->n_bounds; b++) {
+    for (int b = 0; b < MOST_BOUNDS; b++) {
         const bound *of = &t->bounds[b];
         double full = of->full[toll->kind];
         if (toll->is_first && toll->kind == WEFT_TOLL_TIGHT) full += of->first_tight;
@@ -222,7 +230,7 @@ static double bytes_along(const tolling *t, const weft_search_toll *toll, int ax
     return toll->often * bytes * others(t, axis) / cut_beside(t, toll, axis);
 }
 
-/* What one kernel costs on each axis, in each bound. */
+/* What one kernel costs on each axis, in each bound. Large: what is not asked for is not cleared. */
 typedef struct cutting {
     weft_search_work *work;
     int n_ways[WEFT_MAX_AXES];
@@ -261,7 +269,7 @@ static void limit(const tolling *t, const weft_search_toll *toll, const weft_sea
     weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
     const double more = whole ? repeated(t, whole, axis) : 0;
     if (more > 0 && is_beyond(t, more)) return;
-    for (int b = 0; b < t->n_bounds; b++) {
+    for (int b = 0; b < MOST_BOUNDS; b++) {
         const double most = more > 0 ? more / whole->times * payer->times * toll->often *
                                            work_weight(&t->bounds[b], whole)
                                      : 0;
@@ -279,7 +287,7 @@ static void add_whole(const tolling *t, cutting *c, int axis, double more)
             if (toll->of == WEFT_TOLL_SPARED && c->ways[axis][w]->spares >> toll->term & 1)
                 count(t, toll, axis, c->work->times * bytes_along(t, toll, axis), spared);
         }
-        for (int b = 0; b < t->n_bounds; b++)
+        for (int b = 0; b < MOST_BOUNDS; b++)
             c->costs[axis][w][b] = fmax(0, more * work_weight(&t->bounds[b], c->work) - spared[b]);
     }
 }
@@ -312,7 +320,7 @@ static void look_at_axis(const tolling *t, cutting *c, int axis)
         count(t, toll, axis, work->times * bytes_along(t, toll, axis), costs);
         limit(t, toll, work, axis, costs);
         for (int w = 0; w < c->n_ways[axis]; w++)
-            for (int b = 0; b < t->n_bounds && is_paid(toll, c->ways[axis][w], work->n_in); b++)
+            for (int b = 0; b < MOST_BOUNDS && is_paid(toll, c->ways[axis][w], work->n_in); b++)
                 c->costs[axis][w][b] += toll->share * costs[b];
     }
 }
@@ -342,7 +350,7 @@ static void count_gradient(const tolling *t, const weft_search_toll *toll, int a
         if (a != axis && divides[a]) bytes /= t->outline->axes[a].size;
     bytes *= others(t, axis);
     count(t, toll, axis, bytes, costs);
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         if (t->bounds[b].axis == axis)
             costs[b] += t->bounds[b].gradient * bytes * link_at(t, axis)->seconds /
                         queues_of(t, divides, axis);
@@ -405,18 +413,18 @@ static void add_with_gradient(tolling *t, const cutting *c, const weft_search_to
 {
     double least[MOST_BOUNDS];
     int way[WEFT_MAX_AXES] = {0};
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         least[b] = INFINITY;
     do {
         double costs[MOST_BOUNDS] = {0};
         for (int a = 0; a < t->outline->n; a++)
-            for (int b = 0; b < t->n_bounds; b++)
+            for (int b = 0; b < MOST_BOUNDS; b++)
                 costs[b] += c->costs[a][way[a]][b];
         cut_gradient(t, c, toll, way, costs);
-        for (int b = 0; b < t->n_bounds; b++)
+        for (int b = 0; b < MOST_BOUNDS; b++)
             least[b] = fmin(least[b], costs[b]);
     } while (turn(t, c, way));
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         t->sums[b] += least[b];
 }
 
@@ -428,7 +436,7 @@ static void add_kernel(tolling *t, const cutting *c)
         return;
     }
     for (int a = 0; a < t->outline->n; a++)
-        for (int b = 0; b < t->n_bounds; b++) {
+        for (int b = 0; b < MOST_BOUNDS; b++) {
             double least = INFINITY;
             for (int w = 0; w < c->n_ways[a]; w++)
                 least = fmin(least, c->costs[a][w][b]);
@@ -444,55 +452,22 @@ double weft_search_toll_seconds(const searching *s, const weft_search_outline *o
     const weft_search_profile *profile = &s->profiles[setting->profile];
     tolling t = {.s = s, .outline = outline, .setting = setting, .works = works, .most = most};
     double floor = 0;
-    if (!profile->has_tolls && getenv("DBG")) fprintf(stderr, "no tolls\n"); /*DBG*/
     if (!profile->has_tolls) return 0;
     list_bounds(&t);
     for (int w = 0; w < profile->n_works; w++) {
         weft_search_work *work = &profile->works[w];
         double ranks;
         const double seconds = weft_search_work_seconds(s, outline, setting, work, &ranks);
-        for (int b = 0; b < t.n_bounds; b++)
+        for (int b = 0; b < MOST_BOUNDS; b++)
             t.sums[b] += seconds * work_weight(&t.bounds[b], work);
         if (work->n_tolls == 0) continue;
-        cutting c = {.work = work};
+        cutting c;
+        c.work = work;
         for (int a = 0; a < outline->n; a++)
             look_at_axis(&t, &c, a);
         add_kernel(&t, &c);
     }
-    for (int b = 0; b < t.n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         floor = fmax(floor, t.sums[b]);
-    if (getenv("DBG")) { /*DBG*/
-        weft_choice ch;
-        char text[900];
-        (void)weft_search_choice_of(s, outline, setting, &ch);
-        (void)weft_choice_print(&ch, text, sizeof text);
-        if (strcmp(text, getenv("DBG")) == 0) {
-            for (int b = 0; b < t.n_bounds; b++)
-                fprintf(stderr, "bound %d: %g\n", b, 1e3 * t.sums[b]);
-            for (int w = 0; w < profile->n_works; w++) {
-                weft_search_work *work = &profile->works[w];
-                double ranks;
-                const double sec = weft_search_work_seconds(s, outline, setting, work, &ranks);
-                fprintf(stderr, "%s x%g order %d: %g ms among %g, tolls %d ways %d\n",
-                        work->is_kernel ? work->kernel.name : "loop", work->times, work->order,
-                        1e3 * sec, ranks, work->n_tolls, work->n_ways);
-                for (int i = 0; i < work->n_tolls; i++)
-                    fprintf(stderr,
-                            "    toll of %d kind %d term %d bytes %g again %g dims %lx first %d\n",
-                            work->tolls[i].of, work->tolls[i].kind, work->tolls[i].term,
-                            work->tolls[i].bytes, work->tolls[i].again, (long)work->tolls[i].dims,
-                            work->tolls[i].is_first);
-                for (int i = 0; i < work->n_ways; i++)
-                    fprintf(stderr, "    way %lx whole %d has %x spares %x\n",
-                            (long)work->ways[i].dims, work->ways[i].is_whole, work->ways[i].has,
-                            work->ways[i].spares);
-            }
-            for (int d = 0; d < s->dims.n; d++)
-                fprintf(stderr, "%d %s\n", d, s->dims.names[d]);
-            for (int r = 0; r < s->roles.n; r++)
-                fprintf(stderr, "role %d %s set %lx reach %lx\n", r, s->roles.list[r].axis,
-                        (long)s->roles.list[r].set, (long)s->roles.list[r].reach);
-        }
-    }
     return fmin(floor, most);
 }

@@ -4,13 +4,13 @@
  * in the graph's order, to which the result p flows. Where the kernel of p leaves a partial sum, and the one that reads v is cut, the sum
  * is finished on the way: as much as a reduce_scatter is sent. Where p is not whole on every rank, and v has to be, it becomes whole on
  * the way: as much as an all_gather is sent. Two such events of other operands v and w are never one: a value on the ways to both would
- * have its p flow to the earlier one, which then would be the first. So events add up. What is sent is no smaller than the
- * smallest value on the way. A partial sum is finished before an op that is not linear.
+ * have its p flow to the earlier one, which then would be the first. So events add up. An event sends no fewer
+ * bytes than the smallest value on the way has. A partial sum is finished before an op that is not linear.
  *
  * A gradient flows to a value that is placed as its variable is. It goes to where that is stored, and a variable comes from there.
  *
- * Nothing that an event waits for goes on beside it, and nothing that waits for it: what is left are the works *beside* it. Where none of these
- * is a kernel, it is tight: the step is as much longer.
+ * An event has works before it, and works behind it. The others may go on *beside* it. Where no kernel is beside it, it is tight: the step
+ * is as much longer.
  */
 #include "flows.h"
 

@@ -16,7 +16,7 @@ enum {
     USUAL_WIDTH = 8,
     EACH = 4, /* of a round near one of the best */
     TOLLED = 4096,
-    MOST_TOLLED = 60000 /* floors with exchanges, which take long */
+    MOST_TOLLED = 1 << 18 /* floors with exchanges, which take long */
 };
 
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
@@ -133,7 +133,7 @@ static bool is_data_parallel(const hunt *h, uint32_t c)
 {
     const weft_search_outline *outline = outline_of(h, c);
     const weft_search_role *role = &h->s->roles.list[outline->axes[0].role];
-    return outline->n == 1 && role->n == 1 && weft_search_splits_storage(h->s, role);
+    return outline->n == 1 && role->n == 1 && role->splits_storage;
 }
 
 static bool is_room_for_seeds(const hunt *h)

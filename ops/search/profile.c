@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKS = 256, MOST_HOMES = 128 };
+enum { MOST_WORKS = WEFT_SEARCH_WORKS, MOST_HOMES = 128 };
 
 typedef struct sheet {
     int n_works, n_homes;

@@ -67,6 +67,7 @@ typedef struct weft_search_role {
     int64_t most;                 /* ranks that it can give work to: the largest size of its dims */
     double share;                 /* of the flops that it cuts, for choosing among roles */
     bool is_pair;                 /* one behind another */
+    bool splits_storage;          /* it has the dim over whose axes storage is sharded */
     char axis[WEFT_MAX_NAME + 1]; /* the name of an axis that has it */
 } weft_search_role;
 
@@ -93,7 +94,7 @@ typedef struct weft_search_term {
 } weft_search_term;
 
 /* A way of a kernel along an axis: cut along these dims, which its terms of these bits have, or whole. Whole ways come first. */
-enum { WEFT_SEARCH_WAYS = 20, WEFT_SEARCH_TOLLS = 24 };
+enum { WEFT_SEARCH_WAYS = 20, WEFT_SEARCH_TOLLS = 24, WEFT_SEARCH_WORKS = 256 };
 typedef struct weft_search_way {
     uint64_t dims;
     bool
@@ -135,7 +136,12 @@ typedef struct weft_search_toll {
 } weft_search_toll;
 
 /* When a work is done: before all gradients; beside some exchange of a chain; beside a tight one. */
-enum { WEFT_WORK_FIRST = 1, WEFT_WORK_BESIDE = 2, WEFT_WORK_BESIDE_TIGHT = 4 };
+enum {
+    WEFT_WORK_FIRST = 1,
+    WEFT_WORK_BESIDE = 2,
+    WEFT_WORK_BESIDE_TIGHT = 4,
+    WEFT_WORK_ORDERS = 8
+};
 
 typedef struct weft_search_work {
     uint64_t dims;
@@ -258,7 +264,6 @@ double weft_search_floor_seconds(const searching *s, const weft_search_outline *
 double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
                                 const weft_search_setting *setting, weft_search_work *work,
                                 double *ranks);
-bool weft_search_splits_storage(const searching *s, const weft_search_role *role);
 double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting);
 double weft_search_act_seconds(const weft_search_rates *rates, const char *op);

@@ -269,6 +269,14 @@ static int ranks_of(const weft_search_outline *p)
     return ranks;
 }
 
+static void find_storage(searching *s)
+{
+    const char *dim = s->options->store_dim;
+    const int d = dim ? weft_search_dim_find(&s->dims, dim, strlen(dim)) : -1;
+    for (int r = 0; r < s->roles.n && d >= 0; r++)
+        s->roles.list[r].splits_storage = s->roles.list[r].set >> d & 1;
+}
+
 static weft_status begin_outlines(finding *f)
 {
     searching *s = f->s;
@@ -279,6 +287,7 @@ static weft_status begin_outlines(finding *f)
     const size_t used = strlen(hints);
     if (s->options->hints) snprintf(hints + used, sizeof hints - used, "%s", s->options->hints);
     if (status == WEFT_OK) status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
+    if (status == WEFT_OK) find_storage(s);
     if (status == WEFT_OK) place_given(s, mesh, layout, &f->given);
     for (int a = 0; status == WEFT_OK && a < weft_mesh_n_axes(mesh); a++)
         if (weft_mesh_axis_size(mesh, a) > 1) f->sizes[f->n_sizes++] = weft_mesh_axis_size(mesh, a);

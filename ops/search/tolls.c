@@ -1,16 +1,18 @@
-/* tolls: seconds that no plan of a choice can beat, with what it has to exchange.
+/* tolls: seconds that no plan of a choice can beat, with the exchanges that each has to have.
  *
- * Each kernel is cut along one of its ways on each axis, or is whole there and done by every rank. What operands, results, variables and
- * gradients then exchange is a sum over kernels and axes (flows.c): so the least of it is found kernel by kernel, for any prices.
+ * On each axis a kernel is cut along one of its ways, or every rank does the whole of it. Each way has its exchanges: of operands, results,
+ * variables and gradients (flows.c). All exchanges are a sum over kernels and axes. So the least of it is found kernel by kernel, for any
+ * prices.
  *
- * What a second of exchange makes of a step depends on what goes on meanwhile. A step is no shorter than each of these *bounds*, which
+ * An exchange makes a step longer by more or less, as work goes on beside it. A step is no shorter than each of these *bounds*, which
  * are sums of works and exchanges too:
  *
  * - all works, and of each exchange the share of the cores that it takes;
- * - all works but those beside tight exchanges, and these in full; with the share of what is exchanged besides, but for what
- *   other queues may do meanwhile;
- * - all works but those beside a chain of exchanges, and these in full;
- * - the works before all gradients, and the gradients' exchanges along an axis of the slowest links, one behind the other on each of its queues.
+ * - all works without those beside tight exchanges, and these exchanges in full; then with the share of all others too, less what other
+ *   queues may do meanwhile;
+ * - all works without those beside a chain of exchanges, and these exchanges in full;
+ * - the works before all gradients, and the gradients' exchanges along an axis of the slowest links, one behind the other on each
+ *   of its queues.
  *
  * In the last two, kernels that are whole would cost nothing where their work does not count. So they are mixed with the first.
  */
@@ -22,8 +24,9 @@
 enum {
     MOST_BOUNDS = 8,
     MOST_CUTS = 1024
-};                               /* of bounds a vector: those that are not there count nothing */
-static const double MIXED = 0.9; /* the part of a bound that is mixed with that of all works */
+}; /* of bounds a vector: those that are not there count nothing */
+static const double MIXED = 0.9,
+                    EVEN = 0.5; /* parts of a bound that is mixed with that of all works */
 
 /* ---- links ---------------------------------------------------------------------------------------------- */
 
@@ -93,6 +96,9 @@ typedef struct tolling {
     const searching *s;
     const weft_search_outline *outline;
     const weft_search_setting *setting;
+    const double (*repeated)
+        [WEFT_MAX_AXES]; /* [n_works] seconds more where a kernel is whole along an axis */
+    double weights[WEFT_WORK_ORDERS][MOST_BOUNDS]; /* of works */
     double most, works; /* seconds above which nobody asks; of all works */
     int n_bounds;
     bound bounds[MOST_BOUNDS];
@@ -162,20 +168,25 @@ static void list_bounds(tolling *t)
     if (left > 0) add_bound(t, 1, &tight_and_others, &all);
     const bound chain = {.not_beside = 1, .full = {0, 1, 1}, .axis = -1};
     add_bound(t, MIXED, &chain, &all);
-    for (int a = 0; a < t->outline->n && t->n_bounds < MOST_BOUNDS; a++) {
+    for (int a = 0; a < t->outline->n && t->n_bounds + 1 < MOST_BOUNDS; a++) {
         if (link_at(t, a)->seconds < slowest(t)) continue;
         const bound gradients = {.first = 1, .first_tight = 1, .gradient = 1, .axis = a};
         add_bound(t, MIXED, &gradients, &all);
+        add_bound(t, EVEN, &gradients, &all);
     }
 }
 
-static double work_weight(const bound *b, const weft_search_work *work)
+static void find_weights(tolling *t)
 {
-    double weight = b->all;
-    if (work->order & WEFT_WORK_FIRST) weight += b->first;
-    if (!(work->order & WEFT_WORK_BESIDE)) weight += b->not_beside;
-    if (!(work->order & WEFT_WORK_BESIDE_TIGHT)) weight += b->not_beside_tight;
-    return weight;
+    for (int order = 0; order < WEFT_WORK_ORDERS; order++)
+        for (int b = 0; b < t->n_bounds; b++) {
+            const bound *of = &t->bounds[b];
+            double weight = of->all;
+            if (order & WEFT_WORK_FIRST) weight += of->first;
+            if (!(order & WEFT_WORK_BESIDE)) weight += of->not_beside;
+            if (!(order & WEFT_WORK_BESIDE_TIGHT)) weight += of->not_beside_tight;
+            t->weights[order][b] = weight;
+        }
 }
 
 /* ---- exchanges --------------------------------------------------------------------------------------------- */
@@ -190,7 +201,7 @@ static double others(const tolling *t, int axis)
 static bool is_sharded(const tolling *t, uint64_t dims, int axis, int stage)
 {
     return t->setting->zero >= stage && dims != 0 && !(role_at(t, axis)->set & dims) &&
-           weft_search_splits_storage(t->s, role_at(t, axis));
+           role_at(t, axis)->splits_storage;
 }
 
 /* By how much the other axes may make smaller what a toll exchanges along one. */
@@ -232,7 +243,7 @@ static double bytes_along(const tolling *t, const weft_search_toll *toll, int ax
 
 /* What one kernel costs on each axis, in each bound. Large: what is not asked for is not cleared. */
 typedef struct cutting {
-    weft_search_work *work;
+    const weft_search_work *work;
     int n_ways[WEFT_MAX_AXES];
     const weft_search_way *ways[WEFT_MAX_AXES][WEFT_SEARCH_WAYS];
     double costs[WEFT_MAX_AXES][WEFT_SEARCH_WAYS][MOST_BOUNDS];
@@ -245,13 +256,14 @@ static bool is_cut_along(const tolling *t, const weft_search_work *work, int axi
     return false;
 }
 
-/* Work that is done as often as there are ranks, where an axis could cut it: else it is not among those that share it. */
-static double repeated(const tolling *t, weft_search_work *work, int axis)
+/* Seconds more of work that all ranks of an axis do, where it could cut it: else it is not among those that share the work. */
+static void find_repeated(const tolling *t, const weft_search_work *work, double seconds,
+                          double ranks, double repeated[WEFT_MAX_AXES])
 {
-    double ranks;
-    if (!is_cut_along(t, work, axis)) return 0;
-    const double seconds = weft_search_work_seconds(t->s, t->outline, t->setting, work, &ranks);
-    return fmax(0, t->outline->axes[axis].size * work->seconds / ranks - seconds);
+    for (int a = 0; a < t->outline->n; a++) {
+        const double all = t->outline->axes[a].size * work->seconds / ranks;
+        repeated[a] = is_cut_along(t, work, a) ? fmax(0, all - seconds) : 0;
+    }
 }
 
 /* Whether all works and this are more than anybody asks for: then it is no way. */
@@ -266,12 +278,12 @@ static void limit(const tolling *t, const weft_search_toll *toll, const weft_sea
 {
     if (toll->of != WEFT_TOLL_LACK) return;
     const weft_search_profile *profile = &t->s->profiles[t->setting->profile];
-    weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
-    const double more = whole ? repeated(t, whole, axis) : 0;
+    const weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
+    const double more = whole ? t->repeated[toll->whole][axis] : 0;
     if (more > 0 && is_beyond(t, more)) return;
     for (int b = 0; b < MOST_BOUNDS; b++) {
         const double most = more > 0 ? more / whole->times * payer->times * toll->often *
-                                           work_weight(&t->bounds[b], whole)
+                                           t->weights[whole->order][b]
                                      : 0;
         costs[b] = fmin(costs[b], most);
     }
@@ -288,7 +300,7 @@ static void add_whole(const tolling *t, cutting *c, int axis, double more)
                 count(t, toll, axis, c->work->times * bytes_along(t, toll, axis), spared);
         }
         for (int b = 0; b < MOST_BOUNDS; b++)
-            c->costs[axis][w][b] = fmax(0, more * work_weight(&t->bounds[b], c->work) - spared[b]);
+            c->costs[axis][w][b] = fmax(0, more * t->weights[c->work->order][b] - spared[b]);
     }
 }
 
@@ -299,10 +311,9 @@ static bool is_paid(const weft_search_toll *toll, const weft_search_way *way, in
     return !(way->has >> toll->term & 1);
 }
 
-static void look_at_axis(const tolling *t, cutting *c, int axis)
+static void look_at_axis(const tolling *t, cutting *c, int axis, double more)
 {
     const weft_search_work *work = c->work;
-    const double more = repeated(t, c->work, axis);
     const bool is_cut = is_cut_along(t, work, axis);
     c->n_ways[axis] = 0;
     for (int w = 0; w < work->n_ways; w++) {
@@ -454,17 +465,23 @@ double weft_search_toll_seconds(const searching *s, const weft_search_outline *o
     double floor = 0;
     if (!profile->has_tolls) return 0;
     list_bounds(&t);
+    find_weights(&t);
+    double repeated[WEFT_SEARCH_WORKS][WEFT_MAX_AXES];
+    t.repeated = (const double(*)[WEFT_MAX_AXES])repeated;
     for (int w = 0; w < profile->n_works; w++) {
         weft_search_work *work = &profile->works[w];
         double ranks;
         const double seconds = weft_search_work_seconds(s, outline, setting, work, &ranks);
         for (int b = 0; b < MOST_BOUNDS; b++)
-            t.sums[b] += seconds * work_weight(&t.bounds[b], work);
-        if (work->n_tolls == 0) continue;
+            t.sums[b] += seconds * t.weights[work->order][b];
+        if (work->n_ways > 0) find_repeated(&t, work, seconds, ranks, repeated[w]);
+    }
+    for (int w = 0; w < profile->n_works; w++) {
         cutting c;
-        c.work = work;
+        c.work = &profile->works[w];
+        if (c.work->n_tolls == 0) continue;
         for (int a = 0; a < outline->n; a++)
-            look_at_axis(&t, &c, a);
+            look_at_axis(&t, &c, a, repeated[w][a]);
         add_kernel(&t, &c);
     }
     for (int b = 0; b < MOST_BOUNDS; b++)

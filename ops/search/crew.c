@@ -1,4 +1,4 @@
-/* crew: pieces of work done by several threads. Which thread does a piece changes nothing that comes of it. */
+/* crew: pieces of work done by several threads, and how much time is left for them. Which thread does a piece changes nothing that comes of it. */
 #include "searching.h"
 
 enum { MOST_THREADS = 64 };
@@ -35,6 +35,12 @@ void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *cont
     (void)work(&c);
     for (int i = 0; i < n_others; i++)
         weft_thread_join(others[i]);
+}
+
+bool weft_search_is_over(const searching *s, double part)
+{
+    const double seconds = s->options->seconds;
+    return seconds > 0 && weft_sync_seconds() - s->begun >= part * seconds;
 }
 
 weft_status weft_search_call_builder(searching *s, const weft_choice *choice,

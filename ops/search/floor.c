@@ -100,13 +100,6 @@ double weft_search_kernel_best(const weft_search_rates *rates, const weft_worklo
 
 /* ---- seconds ---------------------------------------------------------------------------------------- */
 
-bool weft_search_splits_storage(const searching *s, const weft_search_role *role)
-{
-    const char *dim = s->options->store_dim;
-    const int d = dim ? weft_search_dim_find(&s->dims, dim, strlen(dim)) : -1;
-    return d >= 0 && role->set >> d & 1;
-}
-
 /* The best rate of all sizes up to this one. */
 static double best_up_to(const weft_curve *curve, double size)
 {
@@ -148,8 +141,7 @@ double weft_search_work_seconds(const searching *s, const weft_search_outline *o
     *ranks = 1;
     for (int a = 0; a < outline->n; a++) {
         const weft_search_role *role = &s->roles.list[outline->axes[a].role];
-        const bool is_stored =
-            work->is_stored && setting->zero > 0 && weft_search_splits_storage(s, role);
+        const bool is_stored = work->is_stored && setting->zero > 0 && role->splits_storage;
         if (work->dims & role->reach || is_stored) *ranks *= outline->axes[a].size;
     }
     return seconds_among(s, work, *ranks);
@@ -168,12 +160,12 @@ double weft_search_floor_seconds(const searching *s, const weft_search_outline *
 /* ---- bytes ------------------------------------------------------------------------------------------ */
 
 /* Storage is sharded over the axes that split the dim, but for those that split the variable itself. */
-static bool is_sharded(const searching *s, const weft_search_setting *setting,
-                       const weft_search_home *home, const weft_search_role *role)
+static bool is_sharded(const weft_search_setting *setting, const weft_search_home *home,
+                       const weft_search_role *role)
 {
     const bool is_kept_so =
         home->is_variable && (home->is_slot ? setting->zero >= 1 : setting->zero == 3);
-    return is_kept_so && home->dims != 0 && weft_search_splits_storage(s, role);
+    return is_kept_so && home->dims != 0 && role->splits_storage;
 }
 
 double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
@@ -186,7 +178,7 @@ double weft_search_floor_bytes(const searching *s, const weft_search_outline *ou
         double ranks = 1;
         for (int a = 0; a < outline->n; a++) {
             const weft_search_role *role = &s->roles.list[outline->axes[a].role];
-            if (home->dims & role->set || home->is_placed || is_sharded(s, setting, home, role))
+            if (home->dims & role->set || home->is_placed || is_sharded(setting, home, role))
                 ranks *= outline->axes[a].size;
         }
         bytes += home->bytes / ranks;

@@ -4,13 +4,13 @@
  * in the graph's order, to which the result p flows. Where the kernel of p leaves a partial sum, and the one that reads v is cut, the sum
  * is finished on the way: as much as a reduce_scatter is sent. Where p is not whole on every rank, and v has to be, it becomes whole on
  * the way: as much as an all_gather is sent. Two such events of other operands v and w are never one: a value on the ways to both would
- * have its p flow to the earlier one, which then would be the first. So events add up. What is sent is no smaller than the
- * smallest value on the way. A partial sum is finished before an op that is not linear.
+ * have its p flow to the earlier one, which then would be the first. So events add up. An event sends no fewer
+ * bytes than the smallest value on the way has. A partial sum is finished before an op that is not linear.
  *
  * A gradient flows to a value that is placed as its variable is. It goes to where that is stored, and a variable comes from there.
  *
- * Nothing that an event waits for goes on beside it, and nothing that waits for it: what is left are the works *beside* it. Where none of these
- * is a kernel, it is tight: the step is as much longer.
+ * An event has works before it, and works behind it. The others may go on *beside* it. Where no kernel is beside it, it is tight: the step
+ * is as much longer.
  */
 #include "flows.h"
 
@@ -23,58 +23,9 @@ extern const weft_op weft_op_scan_next, weft_op_scan_last;
 
 enum { MOST_FLOWS = 48, HEAVY = 4 };
 
-typedef struct flow {
-    uint32_t from; /* the result of a kernel */
-    double bytes,
-        partial_bytes; /* of the smallest value on the way; and as long as it may be partial */
-    bool may_be_partial;
-} flow;
-
-/* All flows to a value. */
-typedef struct arrivals {
-    int n;
-    flow *list; /* [n] */
-} arrivals;
-
-/* What becomes of a kernel's result. */
-typedef struct flow_source {
-    uint32_t to;  /* the first operand that it flows to; 0: none */
-    uint32_t of;  /* it is the gradient of that variable; 0: of none */
-    bool is_lost; /* it has more flows than are known */
-    double bytes, partial_bytes;
-} flow_source;
-
-/* An operand that some result flows to first. */
-typedef struct flow_target {
-    uint32_t source; /* the last of the results that come to it first; 0: it is none */
-    uint32_t reader; /* the first node that reads it */
-    /* the first beside which nothing of a chain goes on, if there is one: were it whole, no sum would be finished */
-    uint32_t whole;
-    int n_readers, n_chained;
-    weft_search_toll_kind kind;
-} flow_target;
-
-struct search_flows {
-    const weft_plan *plan;
-    const weft_graph *graph;
-    weft_arena *arena;
-    bool *computes;       /* [n_nodes] it is a kernel */
-    bool *is_kernel;      /* [n_nodes] and one whose cuts its factors say */
-    arrivals *arrivals;   /* [n_tensors] */
-    flow_source *sources; /* [n_tensors] */
-    flow_target *targets; /* [n_tensors] */
-    uint32_t *variable;   /* [n_tensors] it is that variable, perhaps cast */
-    uint32_t *next;       /* [n_tensors] of a carried value the node that says its next one */
-    int *n_readers[WEFT_PHASES], *n_gradients; /* [n_tensors] of variables */
-    uint8_t *order;                            /* [n_nodes] WEFT_WORK_* */
-    uint64_t *ids;                             /* [n_nodes] of kernels (weft_workload.id) */
-    bool *before, *behind;                     /* [n_nodes] of one event */
-    double *from, *to; /* [n_nodes] ways from where it begins, and to its end */
-};
-
 /* ---- flows ---------------------------------------------------------------------------------------------- */
 
-static double bytes_of(const search_flows *f, uint32_t value)
+double weft_flows_bytes(const search_flows *f, uint32_t value)
 {
     const weft_type *type = &f->graph->tensors[value].type;
     return weft_count_of(&type->shape) * (double)weft_dtype_bytes(type->dtype);
@@ -141,7 +92,7 @@ static void end_as_gradient(search_flows *f, uint32_t value)
 static void pass(search_flows *f, const weft_node *node, int operand, uint32_t to)
 {
     const arrivals *from = &f->arrivals[node->in[operand]];
-    const double bytes = bytes_of(f, to);
+    const double bytes = weft_flows_bytes(f, to);
     for (int i = 0; i < from->n; i++) {
         flow flows = from->list[i];
         if (is_over(f, flows.from)) continue;
@@ -179,7 +130,7 @@ static void take_kernel(search_flows *f, uint32_t n)
     }
     for (int o = 0; o < node->n_out; o++) {
         const uint32_t value = node->out + (uint32_t)o;
-        const double bytes = bytes_of(f, value);
+        const double bytes = weft_flows_bytes(f, value);
         arrive(f, value, &(flow){value, bytes, bytes, true});
     }
 }
@@ -203,11 +154,6 @@ static void take_node(search_flows *f, uint32_t n)
 
 /* ---- what goes on beside an event ------------------------------------------------------------------- */
 
-static uint32_t node_of(const search_flows *f, uint32_t value)
-{
-    return f->graph->tensors[value].node;
-}
-
 /* The node that says what the last trip has left, where this one reads that; 0: it does not. */
 static uint32_t last_of(const search_flows *f, const weft_node *node)
 {
@@ -222,7 +168,7 @@ static void mark_before(const search_flows *f, uint32_t n, bool *marks)
         const weft_node *node = &f->graph->nodes[m];
         if (!marks[m]) continue;
         for (int i = 0; i < node->n_in; i++)
-            marks[node_of(f, node->in[i])] = true;
+            marks[weft_flows_node(f, node->in[i])] = true;
         marks[last_of(f, node)] = true;
     }
     marks[0] = false;
@@ -232,10 +178,10 @@ static void mark_before(const search_flows *f, uint32_t n, bool *marks)
 static void mark_behind(const search_flows *f, uint32_t value, bool *marks)
 {
     memset(marks, 0, f->graph->n_nodes * sizeof *marks);
-    for (uint32_t m = node_of(f, value) + 1; m < f->graph->n_nodes; m++) {
+    for (uint32_t m = weft_flows_node(f, value) + 1; m < f->graph->n_nodes; m++) {
         const weft_node *node = &f->graph->nodes[m];
         for (int i = 0; i < node->n_in; i++)
-            marks[m] |= node->in[i] == value || marks[node_of(f, node->in[i])];
+            marks[m] |= node->in[i] == value || marks[weft_flows_node(f, node->in[i])];
         if (last_of(f, node)) marks[m] |= marks[last_of(f, node)];
     }
 }
@@ -248,10 +194,10 @@ static void mark_between(search_flows *f, uint32_t begin, uint32_t end)
     f->from[begin] = f->to[end] = 1;
     for (uint32_t n = begin + 1; n <= end; n++)
         for (int i = 0; i < f->graph->nodes[n].n_in; i++)
-            f->from[n] += f->from[node_of(f, f->graph->nodes[n].in[i])];
+            f->from[n] += f->from[weft_flows_node(f, f->graph->nodes[n].in[i])];
     for (uint32_t n = end; n > begin; n--)
         for (int i = 0; i < f->graph->nodes[n].n_in; i++)
-            f->to[node_of(f, f->graph->nodes[n].in[i])] += f->to[n];
+            f->to[weft_flows_node(f, f->graph->nodes[n].in[i])] += f->to[n];
     for (uint32_t n = begin; n <= end; n++)
         if (f->from[n] > 0 && f->from[n] * f->to[n] == f->from[end]) f->before[n] = true;
 }
@@ -275,14 +221,14 @@ static void note_beside(search_flows *f, uint8_t order)
 static void look_at_event(search_flows *f, uint32_t value, uint32_t *last)
 {
     flow_target *t = &f->targets[value];
-    const uint32_t from = node_of(f, t->source);
+    const uint32_t from = weft_flows_node(f, t->source);
     if (*last != 0) {
         mark_behind(f, *last, f->behind);
         if (!f->behind[from]) return;
     }
     mark_before(f, from, f->before);
     mark_behind(f, value, f->behind);
-    mark_between(f, from, node_of(f, value));
+    mark_between(f, from, weft_flows_node(f, value));
     const bool is_tight = !has_kernel_beside(f);
     if (!is_tight && f->graph->nodes[t->reader].phase == WEFT_FORWARD) return;
     *last = value;
@@ -313,9 +259,10 @@ static void look_at_gradients(search_flows *f)
     for (uint32_t v = 1; v < f->graph->n_tensors; v++) {
         if (f->sources[v].of == 0) continue;
         is_any = true;
-        mark_before(f, node_of(f, v), f->before);
+        mark_before(f, weft_flows_node(f, v), f->before);
         for (uint32_t n = 1; n < f->graph->n_nodes; n++)
-            if (!f->before[n] || n == node_of(f, v)) f->order[n] &= (uint8_t)~WEFT_WORK_FIRST;
+            if (!f->before[n] || n == weft_flows_node(f, v))
+                f->order[n] &= (uint8_t)~WEFT_WORK_FIRST;
     }
     for (uint32_t n = 1; n < f->graph->n_nodes && !is_any; n++)
         f->order[n] &= (uint8_t)~WEFT_WORK_FIRST;
@@ -445,204 +392,4 @@ void weft_flows_order(const search_flows *flows, const weft_step *step,
     parts[0] = (search_part){first, free_of_both};
     parts[1] = (search_part){first | WEFT_WORK_BESIDE, free_of_tight - free_of_both};
     parts[2] = (search_part){first | WEFT_WORK_BESIDE | WEFT_WORK_BESIDE_TIGHT, 1 - free_of_tight};
-}
-
-/* ---- tolls of one kernel ------------------------------------------------------------------------------ */
-
-static void add_toll(weft_search_work *work, weft_search_toll toll)
-{
-    if (toll.bytes <= 0 || work->n_tolls < 0) return;
-    if (work->n_tolls ==
-        WEFT_SEARCH_TOLLS) /* a toll left out is none; one spared that is left out would be one */
-        work->n_tolls = -1;
-    else
-        work->tolls[work->n_tolls++] = toll;
-}
-
-/* How often an event is for each time that its kernel is done: once in each trip, where both are of one body. */
-static double often(const search_flows *f, uint32_t from, uint32_t to, uint32_t kernel)
-{
-    const uint32_t a = f->graph->nodes[from].scan, b = f->graph->nodes[to].scan;
-    const double times = weft_trips_of(f->graph, a);
-    return (a == b ? times : 1) / weft_trips_of(f->graph, f->graph->nodes[kernel].scan);
-}
-
-static uint64_t dims_of(const search_flows *f, weft_search_dims *dims, uint32_t value)
-{
-    return weft_search_dims_of(dims, &f->graph->tensors[value].type.shape);
-}
-
-static uint64_t dims_of_factor(const weft_site *site, const weft_factor *factor,
-                               weft_search_dims *dims)
-{
-    uint64_t bits = 0;
-    for (int i = 0; i < site->n_in; i++)
-        if (factor->in[i] >= 0) {
-            const weft_shape one = {.n_dims = 1, .dims = {site->in[i].shape.dims[factor->in[i]]}};
-            bits |= weft_search_dims_of(dims, &one);
-        }
-    for (int o = 0; o < site->n_out; o++)
-        if (factor->out[o] >= 0) {
-            const weft_shape one = {.n_dims = 1, .dims = {site->out[o].shape.dims[factor->out[o]]}};
-            bits |= weft_search_dims_of(dims, &one);
-        }
-    return bits;
-}
-
-/* Those along which a node can be cut: another axis may leave sums of what is exchanged, which are exchanged together. */
-static uint64_t dims_of_cuts(const search_flows *f, weft_search_dims *dims, uint32_t node)
-{
-    weft_site site;
-    weft_factors factors = {0};
-    uint64_t bits = 0;
-    weft_site_of(f->graph, &f->graph->nodes[node], &site);
-    site.op->factors(&site, &factors);
-    for (int i = 0; i < factors.n_factors; i++)
-        bits |= dims_of_factor(&site, &factors.factors[i], dims);
-    return bits;
-}
-
-/* The event on the way to `value`, as a toll. */
-static weft_search_toll toll_of(const search_flows *f, weft_search_dims *dims, uint32_t value,
-                                uint32_t kernel, double bytes)
-{
-    const flow_target *t = &f->targets[value];
-    const uint32_t from = node_of(f, t->source);
-    return (weft_search_toll){.dims = dims_of_cuts(f, dims, from) | dims_of(f, dims, value),
-                              .bytes = bytes,
-                              .often = often(f, from, t->reader, kernel),
-                              .share = 1,
-                              .kind = t->kind,
-                              .is_first = (f->order[t->reader] & WEFT_WORK_FIRST) != 0};
-}
-
-/* The node that would be whole. */
-static void spare(const search_flows *f, uint32_t node, weft_search_toll *toll)
-{
-    toll->whole_id = f->ids[node];
-    toll->whole_order = f->order[node];
-}
-
-static void look_at_variable(const search_flows *f, weft_search_dims *dims, uint32_t kernel, int i,
-                             weft_search_work *work)
-{
-    const weft_node *node = &f->graph->nodes[kernel];
-    const uint32_t value = node->in[i], variable = f->variable[value];
-    int all = 0;
-    for (int p = 0; p < WEFT_PHASES; p++)
-        all += f->n_readers[p][variable];
-    if (f->graph->tensors[variable].placement) return;
-    const double bytes =
-        fmin(bytes_of(f, value), bytes_of(f, variable)) / weft_trips_of(f->graph, node->scan);
-    add_toll(work, (weft_search_toll){.dims = dims_of(f, dims, value),
-                                      .bytes = bytes / all,
-                                      .again = bytes / f->n_readers[node->phase][variable],
-                                      .share = 1,
-                                      .often = 1 / weft_trips_of(f->graph, node->scan),
-                                      .of = WEFT_TOLL_VARIABLE,
-                                      .term = (uint8_t)i});
-}
-
-static void look_at_operand(const search_flows *f, weft_search_dims *dims, uint32_t kernel, int i,
-                            weft_search_work *work)
-{
-    const uint32_t value = f->graph->nodes[kernel].in[i];
-    const flow_target *t = &f->targets[value];
-    const bool is_chained = !(f->order[kernel] & WEFT_WORK_BESIDE);
-    if (f->variable[value]) look_at_variable(f, dims, kernel, i, work);
-    if (t->source == 0) return;
-    weft_search_toll toll = toll_of(f, dims, value, kernel, f->sources[t->source].bytes);
-    toll.of = WEFT_TOLL_LACK;
-    toll.term = (uint8_t)i;
-    toll.share = t->n_chained == 0 ? 1.0 / t->n_readers : is_chained ? 1.0 / t->n_chained : 0;
-    spare(f, node_of(f, t->source), &toll);
-    if (toll.share > 0) add_toll(work, toll);
-    if (t->whole != kernel) return;
-    toll = toll_of(f, dims, value, kernel, f->sources[t->source].partial_bytes);
-    toll.of = WEFT_TOLL_SPARED; /* a sum that need not be finished for it */
-    toll.term = (uint8_t)i;
-    add_toll(work, toll);
-}
-
-static void look_at_result(const search_flows *f, weft_search_dims *dims, uint32_t kernel, int o,
-                           weft_search_work *work)
-{
-    const uint32_t value = f->graph->nodes[kernel].out + (uint32_t)o;
-    const flow_source *s = &f->sources[value];
-    const uint8_t term = (uint8_t)(f->graph->nodes[kernel].n_in + o);
-    if (s->is_lost) return;
-    if (s->of && !f->graph->tensors[s->of].placement) {
-        const double each = f->n_gradients[s->of];
-        add_toll(work, (weft_search_toll){
-                           .dims = dims_of(f, dims, s->of),
-                           .bytes = s->partial_bytes / each,
-                           .again = fmin(s->bytes, bytes_of(f, s->of)) / each,
-                           .share = 1,
-                           .often = 1 / weft_trips_of(f->graph, f->graph->nodes[kernel].scan),
-                           .of = WEFT_TOLL_GRADIENT,
-                           .term = term});
-    }
-    if (!s->to || f->targets[s->to].source != value) return;
-    weft_search_toll toll = toll_of(f, dims, s->to, kernel, s->partial_bytes);
-    toll.of = WEFT_TOLL_LACK;
-    toll.term = term;
-    spare(f, f->targets[s->to].whole, &toll);
-    add_toll(work, toll);
-    toll.bytes = s->bytes;
-    toll.of = WEFT_TOLL_SPARED;
-    add_toll(work, toll);
-}
-
-static void add_way(weft_search_work *work, weft_search_way way)
-{
-    if (work->n_ways == WEFT_SEARCH_WAYS) work->n_tolls = -1;
-    if (work->n_ways < WEFT_SEARCH_WAYS) work->ways[work->n_ways++] = way;
-}
-
-/* The whole work on every rank: of whole operands, or of partial sums, which are results then. */
-static void add_whole_ways(weft_search_work *work, const weft_node *node)
-{
-    add_way(work, (weft_search_way){.is_whole = true, .spares = (uint16_t)(~0u << node->n_in)});
-    for (int i = 0; i < node->n_in; i++)
-        if (node->op->linear >> i & 1)
-            add_way(work, (weft_search_way){.is_whole = true,
-                                            .has = (uint16_t)(1u << i),
-                                            .spares = (uint16_t)(1u << i)});
-    if (node->op->additive)
-        add_way(work, (weft_search_way){.is_whole = true,
-                                        .has = node->op->additive,
-                                        .spares = node->op->additive});
-}
-
-static void add_cuts(weft_search_work *work, const weft_node *node, const weft_site *site,
-                     weft_search_dims *dims)
-{
-    weft_factors factors = {0};
-    node->op->factors(site, &factors);
-    for (int f = 0; f < factors.n_factors; f++) {
-        const weft_factor *factor = &factors.factors[f];
-        weft_search_way way = {.dims = dims_of_factor(site, factor, dims)};
-        for (int i = 0; i < node->n_in; i++)
-            if (factor->in[i] >= 0) way.has |= (uint16_t)(1u << i);
-        for (int o = 0; o < node->n_out; o++)
-            if (factor->out[o] >= 0) way.has |= (uint16_t)(1u << (node->n_in + o));
-        add_way(work, way);
-    }
-}
-
-void weft_flows_tolls(const search_flows *flows, const weft_step *step, weft_search_dims *dims,
-                      weft_search_work *work)
-{
-    const weft_node *node = &flows->graph->nodes[step->node];
-    weft_site site;
-    work->n_ways = work->n_tolls = 0;
-    work->n_in = node->n_in;
-    if (!flows->is_kernel[step->node]) return;
-    weft_site_of(flows->graph, node, &site);
-    for (int i = 0; i < node->n_in; i++)
-        look_at_operand(flows, dims, step->node, i, work);
-    for (int o = 0; o < node->n_out; o++)
-        look_at_result(flows, dims, step->node, o, work);
-    add_whole_ways(work, node);
-    add_cuts(work, node, &site, dims);
 }

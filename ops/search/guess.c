@@ -55,7 +55,7 @@ static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
     const int least = term->is_result ? 1 : 3;
     const weft_search_role *role = role_at(g, axis);
     return term->is_kept && g->setting->zero >= least && !(term->dims & role->set) &&
-           weft_search_splits_storage(g->s, role);
+           role->splits_storage;
 }
 
 /* What a kernel exchanges over an axis if it is cut along `dim`, or done whole. */

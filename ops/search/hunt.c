@@ -14,13 +14,16 @@ enum {
     ROUND = 16,
     AT_ONCE = 4,
     USUAL_WIDTH = 8,
-    EACH = 4 /* of a round near one of the best */
+    EACH = 4, /* of a round near one of the best */
+    TOLLED = 4096,
+    MOST_TOLLED = 1 << 18 /* floors with exchanges, which take long */
 };
 
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
  * and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
 /* For a machine a choice is planned up to so many times; and the first may end after so many times the time. */
+static const double JUST_ABOVE = 1 + 1e-5; /* times the best: nobody asks for higher floors */
 static const double TIMES_PLANNED = 4, LONGEST = 2;
 
 /* What was planned, in the order of planning. */
@@ -57,11 +60,20 @@ static bool is_over(const hunt *h, double part)
 
 /* ---- one round ---------------------------------------------------------------------------------------- */
 
-/* Until something was planned whole, an estimate counts with what it may be wrong by. */
+/* What others have to be below. Until something was planned whole, an estimate counts with what it may be wrong by. */
+static double bar_of(const hunt *h)
+{
+    return isfinite(h->best) ? h->best : h->estimate * (1 + ESTIMATE_ERROR);
+}
+
 static bool is_below(const hunt *h, uint32_t c)
 {
-    const double best = isfinite(h->best) ? h->best : h->estimate * (1 + ESTIMATE_ERROR);
-    return h->options->is_whole || (double)h->list.all[c].floor < best;
+    const double bar = bar_of(h);
+    weft_search_candidate *candidate = &h->list.all[c];
+    if (h->options->is_whole) return true;
+    if ((double)candidate->floor >= bar) return false;
+    if (!candidate->is_tolled) weft_search_list_toll(h->s, &h->list, &c, 1, JUST_ABOVE * bar);
+    return (double)candidate->floor < bar;
 }
 
 static bool is_room(const hunt *h)
@@ -121,7 +133,7 @@ static bool is_data_parallel(const hunt *h, uint32_t c)
 {
     const weft_search_outline *outline = outline_of(h, c);
     const weft_search_role *role = &h->s->roles.list[outline->axes[0].role];
-    return outline->n == 1 && role->n == 1 && weft_search_splits_storage(h->s, role);
+    return outline->n == 1 && role->n == 1 && role->splits_storage;
 }
 
 static bool is_room_for_seeds(const hunt *h)
@@ -343,6 +355,41 @@ static bool is_told(const weft_found *found, const looked *l)
            last->bytes == l->price.bytes;
 }
 
+typedef struct ranked {
+    float floor;
+    uint32_t candidate;
+} ranked;
+
+static int by_floor(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->floor != y->floor) return x->floor < y->floor ? -1 : 1;
+    return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+/* What is below the best without exchanges may not be with them: the lowest floors first, and no more than there is time for. */
+static weft_status raise_floors(hunt *h)
+{
+    const bool is_whole = h->options->is_whole;
+    ranked *all = malloc((h->list.n + 1) * sizeof *all);
+    uint32_t which[TOLLED], n = 0;
+    if (!all) return weft_fail_memory(h->s->error, h->list.n * sizeof *all);
+    for (uint32_t c = 0; c < h->list.n; c++)
+        if ((double)h->list.all[c].floor < h->best || is_whole)
+            all[n++] = (ranked){h->list.all[c].floor, c};
+    qsort(all, n, sizeof *all, by_floor);
+    if (n > MOST_TOLLED && !is_whole) n = MOST_TOLLED;
+    for (uint32_t i = 0; i < n && !is_over(h, 1); i += TOLLED) {
+        const uint32_t some = n - i < TOLLED ? n - i : TOLLED;
+        for (uint32_t k = 0; k < some; k++)
+            which[k] = all[i + k].candidate;
+        weft_search_list_toll(h->s, &h->list, which, (int)some,
+                              is_whole ? INFINITY : JUST_ABOVE * h->best);
+    }
+    free(all);
+    return WEFT_OK;
+}
+
 /* Of all that was not planned whole the lowest floor. */
 static void find_least(hunt *h)
 {
@@ -392,6 +439,7 @@ static void find_guesses(const hunt *h, looked **sorted, int n, double *room)
 static weft_status report(hunt *h)
 {
     weft_found *found = h->found;
+    WEFT_TRY(raise_floors(h));
     looked **sorted = malloc((size_t)(h->n_looked + 1) * sizeof *sorted);
     if (!sorted) return weft_fail_memory(h->s->error, sizeof *sorted);
     const int n = sort_looks(h, sorted);

@@ -6,10 +6,8 @@
 
 /* A floor that is so many times the least guess needs no guess of its own. */
 static const double FAR = 1.4;
-/* Nobody asks for floors that are so many times the least guess. */
-static const double MOST = 2;
 enum { MOST_CANDIDATES = 4 << 20 };
-/* Of the time: the choices that were not listed by then are left out. */
+/* Of the time: choices that were not listed by then are left out. */
 static const double LISTING = 0.4;
 
 static int by_guess(const void *a, const void *b)
@@ -68,17 +66,13 @@ static weft_status add(searching *s, weft_search_list *list, int o, int x, doubl
         list->n_too_large++;
         return WEFT_OK;
     }
-    double floor = weft_search_floor_seconds(s, outline, setting);
-    const bool is_far = !s->options->is_whole && floor > FAR * list->least_guess;
-    double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
-    if (!is_far)
-        floor = fmax(floor, weft_search_toll_seconds(s, outline, setting, floor,
-                                                     MOST * fmin(guess, list->least_guess)));
-    guess = fmax(guess, floor);
+    const double floor = weft_search_floor_seconds(s, outline, setting);
+    const bool is_far = floor > FAR * list->least_guess;
+    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
     list->least_guess = fmin(list->least_guess, guess);
-    return keep(
-        s, list,
-        (weft_search_candidate){o, x, (float)(floor * (1 - 1e-6)), (float)guess, WEFT_UNSEEN});
+    return keep(s, list,
+                (weft_search_candidate){o, x, (float)(floor * (1 - 1e-6)), (float)guess, false,
+                                        WEFT_UNSEEN});
 }
 
 weft_status weft_search_list_make(searching *s, weft_search_list *list)
@@ -86,15 +80,15 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list)
     *list = (weft_search_list){.dropped = INFINITY, .least_guess = INFINITY};
     double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
     if (!known) return weft_fail_memory(s->error, (size_t)s->n_profiles * sizeof *known);
+    bool is_late = false; /* then choices of one axis are listed alone, which are planned first */
     for (int o = 0; o < s->n_outlines; o++) {
+        is_late = is_late || (list->n > 0 && weft_search_is_over(s, LISTING));
+        s->has_more_outlines |= is_late && s->outlines[o].n > 1;
+        if (is_late && s->outlines[o].n > 1) continue;
         for (int i = 0; i < 3 * s->n_profiles; i++)
             known[i] = -1;
         for (int x = 0; x < s->n_settings; x++)
             WEFT_TRY(add(s, list, o, x, known));
-        if (o + 1 < s->n_outlines && list->n > 0 && weft_search_is_over(s, LISTING)) {
-            s->has_more_outlines = true;
-            break;
-        }
     }
     if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_guess);
     if (list->n_choices > 0) return WEFT_OK;
@@ -103,4 +97,38 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list)
         "there is nothing to choose among: a stage of sharded storage needs an axis that "
         "splits the batch, and axes are no longer than the dims that they split; vary "
         "mesh, layout and zero too");
+}
+
+/* ---- floors with exchanges ---------------------------------------------------------------------------- */
+
+enum { AT_ONCE = 64 };
+
+typedef struct tolled {
+    const searching *s;
+    const weft_search_list *list;
+    const uint32_t *which;
+    int n;
+    double most;
+} tolled;
+
+static void toll_piece(void *context, int piece)
+{
+    const tolled *t = context;
+    for (int i = piece * AT_ONCE; i < (piece + 1) * AT_ONCE && i < t->n; i++) {
+        weft_search_candidate *c = &t->list->all[t->which[i]];
+        const weft_search_outline *outline = &t->s->outlines[c->outline];
+        const weft_search_setting *setting = &t->s->settings[c->setting];
+        const double works = weft_search_floor_seconds(t->s, outline, setting);
+        const double floor = weft_search_toll_seconds(t->s, outline, setting, works, t->most);
+        c->floor = (float)fmax((double)c->floor, floor * (1 - 1e-6));
+        c->is_tolled = true;
+    }
+}
+
+/* What works take among so many ranks was asked for when the list was made: so threads only read it. */
+void weft_search_list_toll(const searching *s, const weft_search_list *list, const uint32_t *which,
+                           int n, double most)
+{
+    tolled t = {s, list, which, n, most};
+    weft_search_crew_do(s->threads, (n + AT_ONCE - 1) / AT_ONCE, toll_piece, &t);
 }

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WORKS = 256, MOST_HOMES = 128 };
+enum { MOST_WORKS = WEFT_SEARCH_WORKS, MOST_HOMES = 128 };
 
 typedef struct sheet {
     int n_works, n_homes;
@@ -374,15 +374,25 @@ static weft_status take(searching *s, const alone *a, const weft_search_rates *r
     return WEFT_OK;
 }
 
-/* What other settings add to the dims of the first that is legal; and which have the same ones. */
-static void compare(searching *s)
+/* The first that is legal, and has the same values of what varies only where it is named: that needs no axis of its own. */
+static int first_like(const searching *s, const weft_search_setting *settings, int i)
 {
-    int first = 0;
-    while (first + 1 < s->n_profiles && !s->profiles[first].is_legal)
-        first++;
+    for (int first = 0; first < i; first++) {
+        bool is_like = s->profiles[first].is_legal;
+        for (int k = 0; k < s->options->n_knobs; k++)
+            if (s->options->knobs[k].is_asked)
+                is_like = is_like && settings[first].knob[k] == settings[i].knob[k];
+        if (is_like) return first;
+    }
+    return i;
+}
+
+/* What other settings add to the dims of the first; and which have the same ones. */
+static void compare(searching *s, const weft_search_setting *settings)
+{
     for (int i = 0; i < s->n_profiles; i++) {
         weft_search_profile *p = &s->profiles[i];
-        p->more = p->dims & ~s->profiles[first].dims;
+        p->more = p->dims & ~s->profiles[first_like(s, settings, i)].dims;
         while (p->like < i &&
                (!s->profiles[p->like].is_legal || s->profiles[p->like].dims != p->dims ||
                 memcmp(s->profiles[p->like].size, p->size, sizeof p->size) != 0))
@@ -419,6 +429,6 @@ weft_status weft_search_profiles_make(searching *s, const weft_search_setting *s
         for (int i = 0; i < some; i++)
             drop(&b->all[i]);
     }
-    compare(s);
+    compare(s, settings);
     return status;
 }

@@ -71,12 +71,6 @@ static weft_status check(const weft_search_options *o, weft_error *error)
         o->seconds);
 }
 
-bool weft_search_is_over(const searching *s, double part)
-{
-    const double seconds = s->options->seconds;
-    return seconds > 0 && weft_sync_seconds() - s->begun >= part * seconds;
-}
-
 weft_status weft_search_best(weft_search_builder build, void *context,
                              const weft_search_options *options, weft_found *found,
                              weft_error *error)

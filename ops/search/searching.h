@@ -67,6 +67,7 @@ typedef struct weft_search_role {
     int64_t most;                 /* ranks that it can give work to: the largest size of its dims */
     double share;                 /* of the flops that it cuts, for choosing among roles */
     bool is_pair;                 /* one behind another */
+    bool splits_storage;          /* it has the dim over whose axes storage is sharded */
     char axis[WEFT_MAX_NAME + 1]; /* the name of an axis that has it */
 } weft_search_role;
 
@@ -93,7 +94,7 @@ typedef struct weft_search_term {
 } weft_search_term;
 
 /* A way of a kernel along an axis: cut along these dims, which its terms of these bits have, or whole. Whole ways come first. */
-enum { WEFT_SEARCH_WAYS = 20, WEFT_SEARCH_TOLLS = 24 };
+enum { WEFT_SEARCH_WAYS = 20, WEFT_SEARCH_TOLLS = 24, WEFT_SEARCH_WORKS = 256 };
 typedef struct weft_search_way {
     uint64_t dims;
     bool
@@ -135,7 +136,12 @@ typedef struct weft_search_toll {
 } weft_search_toll;
 
 /* When a work is done: before all gradients; beside some exchange of a chain; beside a tight one. */
-enum { WEFT_WORK_FIRST = 1, WEFT_WORK_BESIDE = 2, WEFT_WORK_BESIDE_TIGHT = 4 };
+enum {
+    WEFT_WORK_FIRST = 1,
+    WEFT_WORK_BESIDE = 2,
+    WEFT_WORK_BESIDE_TIGHT = 4,
+    WEFT_WORK_ORDERS = 8
+};
 
 typedef struct weft_search_work {
     uint64_t dims;
@@ -234,8 +240,6 @@ typedef struct searching {
     pthread_mutex_t building; /* held while the builder is called */
 } searching;
 
-/* Whether so much of the time that it may take is over. */
-bool weft_search_is_over(const searching *s, double part);
 /* Settings with a profile for each set of values of knobs; roles; outlines. Ended early by an error. */
 weft_status weft_search_space_find(searching *s);
 /* profile.c: of n sets of values of knobs */
@@ -260,7 +264,6 @@ double weft_search_floor_seconds(const searching *s, const weft_search_outline *
 double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
                                 const weft_search_setting *setting, weft_search_work *work,
                                 double *ranks);
-bool weft_search_splits_storage(const searching *s, const weft_search_role *role);
 double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting);
 double weft_search_act_seconds(const weft_search_rates *rates, const char *op);
@@ -290,7 +293,8 @@ typedef enum weft_search_fate { WEFT_UNSEEN, WEFT_PLANNED } weft_search_fate;
 
 typedef struct weft_search_candidate {
     int outline, setting;
-    float floor, guess; /* seconds */
+    float floor, guess; /* seconds; the floor has no exchanges, unless is_tolled */
+    bool is_tolled;
     uint8_t fate;
 } weft_search_candidate;
 
@@ -305,6 +309,9 @@ typedef struct weft_search_list {
 } weft_search_list;
 
 weft_status weft_search_list_make(searching *s, weft_search_list *list);
+/* Floors with exchanges, of the n candidates: each is kept where it is higher. Nobody asks for more than `most`. */
+void weft_search_list_toll(const searching *s, const weft_search_list *list, const uint32_t *which,
+                           int n, double most);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 
@@ -332,6 +339,8 @@ typedef void (*weft_search_piece)(void *context, int piece);
 int weft_search_threads(const weft_search_options *options);
 /* Pieces [0, n), each once, on so many threads. Returns when all are done. */
 void weft_search_crew_do(int threads, int n, weft_search_piece piece, void *context);
+/* Whether so much of the time that a search may take is over. */
+bool weft_search_is_over(const searching *s, double part);
 /* Calls of the builder, one at a time. */
 weft_status weft_search_call_builder(searching *s, const weft_choice *choice,
                                      weft_built_graph *built, weft_error *error);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OUTLINES = 400000, MOST_PAIRS = 2, MOST_BESIDE_PAIRS = 3 };
+enum { MOST_OUTLINES = 400000, MOST_PAIRS = 2, FEW_AXES = 3, FEW_CHOICES = 1 << 17 };
 
 /* ---- settings --------------------------------------------------------------------------------------- */
 
@@ -90,6 +90,7 @@ typedef struct finding {
     int n_sizes, sizes[WEFT_MAX_AXES]; /* of the mesh's axes, but those of one rank */
     int first;                         /* of those with the same roles and sizes */
     int room;
+    int least_axes, n_axes; /* at least, and at most */
     weft_status status;
 } finding;
 
@@ -149,7 +150,7 @@ static bool has_many_pairs(const weft_search_roles *roles, const weft_search_out
     int n = 0;
     for (int a = 0; a < p->n; a++)
         n += roles->list[p->axes[a].role].is_pair;
-    return n > MOST_PAIRS || (n > 0 && p->n > MOST_BESIDE_PAIRS);
+    return n > MOST_PAIRS || (n > 0 && p->n > FEW_AXES);
 }
 
 /* Roles in ascending order, each with a divisor of the ranks that are left. */
@@ -157,12 +158,13 @@ static void assign(finding *f, weft_search_outline *p, int role, int left)
 {
     const weft_search_roles *roles = &f->s->roles;
     if (left == 1) {
+        if (p->n < f->least_axes) return;
         if (has_many_pairs(roles, p)) return;
         f->first = f->s->n_outlines;
         permute(f, p, 0);
         return;
     }
-    if (role == roles->n || p->n == WEFT_SEARCH_AXES) return;
+    if (role == roles->n || p->n == f->n_axes) return;
     if (has_many_pairs(roles, p)) return;
     for (int size = 2; size <= left && size <= roles->list[role].most; size++) {
         if (left % size != 0) continue;
@@ -267,6 +269,14 @@ static int ranks_of(const weft_search_outline *p)
     return ranks;
 }
 
+static void find_storage(searching *s)
+{
+    const char *dim = s->options->store_dim;
+    const int d = dim ? weft_search_dim_find(&s->dims, dim, strlen(dim)) : -1;
+    for (int r = 0; r < s->roles.n && d >= 0; r++)
+        s->roles.list[r].splits_storage = s->roles.list[r].set >> d & 1;
+}
+
 static weft_status begin_outlines(finding *f)
 {
     searching *s = f->s;
@@ -277,6 +287,7 @@ static weft_status begin_outlines(finding *f)
     const size_t used = strlen(hints);
     if (s->options->hints) snprintf(hints + used, sizeof hints - used, "%s", s->options->hints);
     if (status == WEFT_OK) status = weft_search_roles_find(&s->dims, hints, &s->roles, s->error);
+    if (status == WEFT_OK) find_storage(s);
     if (status == WEFT_OK) place_given(s, mesh, layout, &f->given);
     for (int a = 0; status == WEFT_OK && a < weft_mesh_n_axes(mesh); a++)
         if (weft_mesh_axis_size(mesh, a) > 1) f->sizes[f->n_sizes++] = weft_mesh_axis_size(mesh, a);
@@ -287,7 +298,7 @@ static weft_status begin_outlines(finding *f)
 
 static weft_status find_outlines(searching *s)
 {
-    finding f = {.s = s, .room = 1024};
+    finding f = {.s = s, .room = 1024, .n_axes = FEW_AXES};
     weft_search_outline p = {0};
     WEFT_TRY(begin_outlines(&f));
     s->outlines = weft_arena_take(s->arena, (size_t)f.room * sizeof *s->outlines);
@@ -295,6 +306,10 @@ static weft_status find_outlines(searching *s)
     if (f.given.n >= 0 && ranks_of(&f.given) == s->options->ranks) /* else an axis splits nothing */
         s->outlines[s->n_outlines++] = f.given;
     if (s->varies_mesh || s->varies_layout) assign(&f, &p, 0, s->options->ranks);
+    f.least_axes = f.n_axes + 1;
+    f.n_axes = WEFT_SEARCH_AXES;
+    if ((s->varies_mesh || s->varies_layout) && (double)s->n_outlines * s->n_settings < FEW_CHOICES)
+        assign(&f, &p, 0, s->options->ranks);
     if (f.status != WEFT_OK || s->n_outlines > 0) return f.status;
     if (!s->varies_mesh || !s->varies_layout)
         return weft_fail(s->error, WEFT_USAGE,

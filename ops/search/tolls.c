@@ -1,27 +1,32 @@
-/* tolls: seconds that no plan of a choice can beat, with what it has to exchange.
+/* tolls: seconds that no plan of a choice can beat, with the exchanges that each has to have.
  *
- * Each kernel is cut along one of its ways on each axis, or is whole there and done by every rank. What operands, results, variables and
- * gradients then exchange is a sum over kernels and axes (flows.c): so the least of it is found kernel by kernel, for any prices.
+ * On each axis a kernel is cut along one of its ways, or every rank does the whole of it. Each way has its exchanges: of operands, results,
+ * variables and gradients (flows.c). All exchanges are a sum over kernels and axes. So the least of it is found kernel by kernel, for any
+ * prices.
  *
- * What a second of exchange makes of a step depends on what goes on meanwhile. A step is no shorter than each of these *bounds*, which
+ * An exchange makes a step longer by more or less, as work goes on beside it. A step is no shorter than each of these *bounds*, which
  * are sums of works and exchanges too:
  *
  * - all works, and of each exchange the share of the cores that it takes;
- * - all works but those beside tight exchanges, and these in full; with the share of what is exchanged besides, but for what
- *   other queues may do meanwhile;
- * - all works but those beside a chain of exchanges, and these in full;
- * - the works before all gradients, and the gradients' exchanges along one axis, one behind the other on each of its queues.
+ * - all works without those beside tight exchanges, and these exchanges in full; then with the share of all others too, less what other
+ *   queues may do meanwhile;
+ * - all works without those beside a chain of exchanges, and these exchanges in full;
+ * - the works before all gradients, and the gradients' exchanges along an axis of the slowest links, one behind the other on each
+ *   of its queues.
  *
  * In the last two, kernels that are whole would cost nothing where their work does not count. So they are mixed with the first.
  */
 #include "searching.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BOUNDS = 5 + WEFT_MAX_AXES, MOST_CUTS = 1024 };
-static const double MIXED = 0.9; /* the part of a bound that is mixed with that of all works */
+enum {
+    MOST_BOUNDS = 8,
+    MOST_CUTS = 1024
+}; /* of bounds a vector: those that are not there count nothing */
+static const double MIXED = 0.9,
+                    EVEN = 0.5; /* parts of a bound that is mixed with that of all works */
 
 /* ---- links ---------------------------------------------------------------------------------------------- */
 
@@ -91,6 +96,9 @@ typedef struct tolling {
     const searching *s;
     const weft_search_outline *outline;
     const weft_search_setting *setting;
+    const double (*repeated)
+        [WEFT_MAX_AXES]; /* [n_works] seconds more where a kernel is whole along an axis */
+    double weights[WEFT_WORK_ORDERS][MOST_BOUNDS]; /* of works */
     double most, works; /* seconds above which nobody asks; of all works */
     int n_bounds;
     bound bounds[MOST_BOUNDS];
@@ -137,6 +145,14 @@ static void add_bound(tolling *t, double part, const bound *b, const bound *all)
     }
 }
 
+static double slowest(const tolling *t)
+{
+    double most = 0;
+    for (int a = 0; a < t->outline->n; a++)
+        most = fmax(most, link_at(t, a)->seconds);
+    return most;
+}
+
 static void list_bounds(tolling *t)
 {
     const double crowd = crowd_of(t), share = fmin(1, 1 / fmax(crowd, 1e-300));
@@ -152,22 +168,25 @@ static void list_bounds(tolling *t)
     if (left > 0) add_bound(t, 1, &tight_and_others, &all);
     const bound chain = {.not_beside = 1, .full = {0, 1, 1}, .axis = -1};
     add_bound(t, MIXED, &chain, &all);
-    const bound chain_and_others = {
-        .not_beside = 1, .full = {0, left, left}, .share = {share, 0, 0}, .axis = -1};
-    if (left > 0) add_bound(t, MIXED, &chain_and_others, &all);
-    for (int a = 0; a < t->outline->n; a++) {
+    for (int a = 0; a < t->outline->n && t->n_bounds + 1 < MOST_BOUNDS; a++) {
+        if (link_at(t, a)->seconds < slowest(t)) continue;
         const bound gradients = {.first = 1, .first_tight = 1, .gradient = 1, .axis = a};
         add_bound(t, MIXED, &gradients, &all);
+        add_bound(t, EVEN, &gradients, &all);
     }
 }
 
-static double work_weight(const bound *b, const weft_search_work *work)
+static void find_weights(tolling *t)
 {
-    double weight = b->all;
-    if (work->order & WEFT_WORK_FIRST) weight += b->first;
-    if (!(work->order & WEFT_WORK_BESIDE)) weight += b->not_beside;
-    if (!(work->order & WEFT_WORK_BESIDE_TIGHT)) weight += b->not_beside_tight;
-    return weight;
+    for (int order = 0; order < WEFT_WORK_ORDERS; order++)
+        for (int b = 0; b < t->n_bounds; b++) {
+            const bound *of = &t->bounds[b];
+            double weight = of->all;
+            if (order & WEFT_WORK_FIRST) weight += of->first;
+            if (!(order & WEFT_WORK_BESIDE)) weight += of->not_beside;
+            if (!(order & WEFT_WORK_BESIDE_TIGHT)) weight += of->not_beside_tight;
+            t->weights[order][b] = weight;
+        }
 }
 
 /* ---- exchanges --------------------------------------------------------------------------------------------- */
@@ -182,7 +201,7 @@ static double others(const tolling *t, int axis)
 static bool is_sharded(const tolling *t, uint64_t dims, int axis, int stage)
 {
     return t->setting->zero >= stage && dims != 0 && !(role_at(t, axis)->set & dims) &&
-           weft_search_splits_storage(t->s, role_at(t, axis));
+           role_at(t, axis)->splits_storage;
 }
 
 /* By how much the other axes may make smaller what a toll exchanges along one. */
@@ -202,7 +221,7 @@ static void count(const tolling *t, const weft_search_toll *toll, int axis, doub
                   double costs[MOST_BOUNDS])
 {
     const weft_search_link *link = link_at(t, axis);
-    for (int b = 0; b < t->n_bounds; b++) {
+    for (int b = 0; b < MOST_BOUNDS; b++) {
         const bound *of = &t->bounds[b];
         double full = of->full[toll->kind];
         if (toll->is_first && toll->kind == WEFT_TOLL_TIGHT) full += of->first_tight;
@@ -222,9 +241,9 @@ static double bytes_along(const tolling *t, const weft_search_toll *toll, int ax
     return toll->often * bytes * others(t, axis) / cut_beside(t, toll, axis);
 }
 
-/* What one kernel costs on each axis, in each bound. */
+/* What one kernel costs on each axis, in each bound. Large: what is not asked for is not cleared. */
 typedef struct cutting {
-    weft_search_work *work;
+    const weft_search_work *work;
     int n_ways[WEFT_MAX_AXES];
     const weft_search_way *ways[WEFT_MAX_AXES][WEFT_SEARCH_WAYS];
     double costs[WEFT_MAX_AXES][WEFT_SEARCH_WAYS][MOST_BOUNDS];
@@ -237,13 +256,14 @@ static bool is_cut_along(const tolling *t, const weft_search_work *work, int axi
     return false;
 }
 
-/* Work that is done as often as there are ranks, where an axis could cut it: else it is not among those that share it. */
-static double repeated(const tolling *t, weft_search_work *work, int axis)
+/* Seconds more of work that all ranks of an axis do, where it could cut it: else it is not among those that share the work. */
+static void find_repeated(const tolling *t, const weft_search_work *work, double seconds,
+                          double ranks, double repeated[WEFT_MAX_AXES])
 {
-    double ranks;
-    if (!is_cut_along(t, work, axis)) return 0;
-    const double seconds = weft_search_work_seconds(t->s, t->outline, t->setting, work, &ranks);
-    return fmax(0, t->outline->axes[axis].size * work->seconds / ranks - seconds);
+    for (int a = 0; a < t->outline->n; a++) {
+        const double all = t->outline->axes[a].size * work->seconds / ranks;
+        repeated[a] = is_cut_along(t, work, a) ? fmax(0, all - seconds) : 0;
+    }
 }
 
 /* Whether all works and this are more than anybody asks for: then it is no way. */
@@ -258,12 +278,12 @@ static void limit(const tolling *t, const weft_search_toll *toll, const weft_sea
 {
     if (toll->of != WEFT_TOLL_LACK) return;
     const weft_search_profile *profile = &t->s->profiles[t->setting->profile];
-    weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
-    const double more = whole ? repeated(t, whole, axis) : 0;
+    const weft_search_work *whole = toll->whole >= 0 ? &profile->works[toll->whole] : NULL;
+    const double more = whole ? t->repeated[toll->whole][axis] : 0;
     if (more > 0 && is_beyond(t, more)) return;
-    for (int b = 0; b < t->n_bounds; b++) {
+    for (int b = 0; b < MOST_BOUNDS; b++) {
         const double most = more > 0 ? more / whole->times * payer->times * toll->often *
-                                           work_weight(&t->bounds[b], whole)
+                                           t->weights[whole->order][b]
                                      : 0;
         costs[b] = fmin(costs[b], most);
     }
@@ -279,8 +299,8 @@ static void add_whole(const tolling *t, cutting *c, int axis, double more)
             if (toll->of == WEFT_TOLL_SPARED && c->ways[axis][w]->spares >> toll->term & 1)
                 count(t, toll, axis, c->work->times * bytes_along(t, toll, axis), spared);
         }
-        for (int b = 0; b < t->n_bounds; b++)
-            c->costs[axis][w][b] = fmax(0, more * work_weight(&t->bounds[b], c->work) - spared[b]);
+        for (int b = 0; b < MOST_BOUNDS; b++)
+            c->costs[axis][w][b] = fmax(0, more * t->weights[c->work->order][b] - spared[b]);
     }
 }
 
@@ -291,10 +311,9 @@ static bool is_paid(const weft_search_toll *toll, const weft_search_way *way, in
     return !(way->has >> toll->term & 1);
 }
 
-static void look_at_axis(const tolling *t, cutting *c, int axis)
+static void look_at_axis(const tolling *t, cutting *c, int axis, double more)
 {
     const weft_search_work *work = c->work;
-    const double more = repeated(t, c->work, axis);
     const bool is_cut = is_cut_along(t, work, axis);
     c->n_ways[axis] = 0;
     for (int w = 0; w < work->n_ways; w++) {
@@ -312,7 +331,7 @@ static void look_at_axis(const tolling *t, cutting *c, int axis)
         count(t, toll, axis, work->times * bytes_along(t, toll, axis), costs);
         limit(t, toll, work, axis, costs);
         for (int w = 0; w < c->n_ways[axis]; w++)
-            for (int b = 0; b < t->n_bounds && is_paid(toll, c->ways[axis][w], work->n_in); b++)
+            for (int b = 0; b < MOST_BOUNDS && is_paid(toll, c->ways[axis][w], work->n_in); b++)
                 c->costs[axis][w][b] += toll->share * costs[b];
     }
 }
@@ -342,7 +361,7 @@ static void count_gradient(const tolling *t, const weft_search_toll *toll, int a
         if (a != axis && divides[a]) bytes /= t->outline->axes[a].size;
     bytes *= others(t, axis);
     count(t, toll, axis, bytes, costs);
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         if (t->bounds[b].axis == axis)
             costs[b] += t->bounds[b].gradient * bytes * link_at(t, axis)->seconds /
                         queues_of(t, divides, axis);
@@ -405,18 +424,18 @@ static void add_with_gradient(tolling *t, const cutting *c, const weft_search_to
 {
     double least[MOST_BOUNDS];
     int way[WEFT_MAX_AXES] = {0};
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         least[b] = INFINITY;
     do {
         double costs[MOST_BOUNDS] = {0};
         for (int a = 0; a < t->outline->n; a++)
-            for (int b = 0; b < t->n_bounds; b++)
+            for (int b = 0; b < MOST_BOUNDS; b++)
                 costs[b] += c->costs[a][way[a]][b];
         cut_gradient(t, c, toll, way, costs);
-        for (int b = 0; b < t->n_bounds; b++)
+        for (int b = 0; b < MOST_BOUNDS; b++)
             least[b] = fmin(least[b], costs[b]);
     } while (turn(t, c, way));
-    for (int b = 0; b < t->n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         t->sums[b] += least[b];
 }
 
@@ -428,7 +447,7 @@ static void add_kernel(tolling *t, const cutting *c)
         return;
     }
     for (int a = 0; a < t->outline->n; a++)
-        for (int b = 0; b < t->n_bounds; b++) {
+        for (int b = 0; b < MOST_BOUNDS; b++) {
             double least = INFINITY;
             for (int w = 0; w < c->n_ways[a]; w++)
                 least = fmin(least, c->costs[a][w][b]);
@@ -444,55 +463,28 @@ double weft_search_toll_seconds(const searching *s, const weft_search_outline *o
     const weft_search_profile *profile = &s->profiles[setting->profile];
     tolling t = {.s = s, .outline = outline, .setting = setting, .works = works, .most = most};
     double floor = 0;
-    if (!profile->has_tolls && getenv("DBG")) fprintf(stderr, "no tolls\n"); /*DBG*/
     if (!profile->has_tolls) return 0;
     list_bounds(&t);
+    find_weights(&t);
+    double repeated[WEFT_SEARCH_WORKS][WEFT_MAX_AXES];
+    t.repeated = (const double(*)[WEFT_MAX_AXES])repeated;
     for (int w = 0; w < profile->n_works; w++) {
         weft_search_work *work = &profile->works[w];
         double ranks;
         const double seconds = weft_search_work_seconds(s, outline, setting, work, &ranks);
-        for (int b = 0; b < t.n_bounds; b++)
-            t.sums[b] += seconds * work_weight(&t.bounds[b], work);
-        if (work->n_tolls == 0) continue;
-        cutting c = {.work = work};
+        for (int b = 0; b < MOST_BOUNDS; b++)
+            t.sums[b] += seconds * t.weights[work->order][b];
+        if (work->n_ways > 0) find_repeated(&t, work, seconds, ranks, repeated[w]);
+    }
+    for (int w = 0; w < profile->n_works; w++) {
+        cutting c;
+        c.work = &profile->works[w];
+        if (c.work->n_tolls == 0) continue;
         for (int a = 0; a < outline->n; a++)
-            look_at_axis(&t, &c, a);
+            look_at_axis(&t, &c, a, repeated[w][a]);
         add_kernel(&t, &c);
     }
-    for (int b = 0; b < t.n_bounds; b++)
+    for (int b = 0; b < MOST_BOUNDS; b++)
         floor = fmax(floor, t.sums[b]);
-    if (getenv("DBG")) { /*DBG*/
-        weft_choice ch;
-        char text[900];
-        (void)weft_search_choice_of(s, outline, setting, &ch);
-        (void)weft_choice_print(&ch, text, sizeof text);
-        if (strcmp(text, getenv("DBG")) == 0) {
-            for (int b = 0; b < t.n_bounds; b++)
-                fprintf(stderr, "bound %d: %g\n", b, 1e3 * t.sums[b]);
-            for (int w = 0; w < profile->n_works; w++) {
-                weft_search_work *work = &profile->works[w];
-                double ranks;
-                const double sec = weft_search_work_seconds(s, outline, setting, work, &ranks);
-                fprintf(stderr, "%s x%g order %d: %g ms among %g, tolls %d ways %d\n",
-                        work->is_kernel ? work->kernel.name : "loop", work->times, work->order,
-                        1e3 * sec, ranks, work->n_tolls, work->n_ways);
-                for (int i = 0; i < work->n_tolls; i++)
-                    fprintf(stderr,
-                            "    toll of %d kind %d term %d bytes %g again %g dims %lx first %d\n",
-                            work->tolls[i].of, work->tolls[i].kind, work->tolls[i].term,
-                            work->tolls[i].bytes, work->tolls[i].again, (long)work->tolls[i].dims,
-                            work->tolls[i].is_first);
-                for (int i = 0; i < work->n_ways; i++)
-                    fprintf(stderr, "    way %lx whole %d has %x spares %x\n",
-                            (long)work->ways[i].dims, work->ways[i].is_whole, work->ways[i].has,
-                            work->ways[i].spares);
-            }
-            for (int d = 0; d < s->dims.n; d++)
-                fprintf(stderr, "%d %s\n", d, s->dims.names[d]);
-            for (int r = 0; r < s->roles.n; r++)
-                fprintf(stderr, "role %d %s set %lx reach %lx\n", r, s->roles.list[r].axis,
-                        (long)s->roles.list[r].set, (long)s->roles.list[r].reach);
-        }
-    }
     return fmin(floor, most);
 }

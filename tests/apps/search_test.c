@@ -57,6 +57,40 @@ static void test_the_command_makes_the_plan_that_was_told(void)
     check_command(GPT "--json --ranks 8 --machine h100x8 --plans 12 --recompute --vary mesh,zero "
                       "--mesh data:4,model:2 --layout batch:data,hidden:model,heads:model");
     check_command(SEQ2SEQ "--json --ranks 2 --machine laptop --plans 4");
+    check_command(GPT "--json --ranks 2 --machine h100x8 --plans 12 --vary zero,dtype "
+                      "--mesh data:2 --layout batch:data --dtype f16");
+}
+
+/* What is asked for alone varies where it is named. */
+static void test_dtype_and_halves_vary_where_they_are_named(void)
+{
+    const command_result *r = text_folder_run(
+        GPT "--ranks 2 --machine h100x8 --vary zero,dtype --mesh data:2 --layout batch:data");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, ": 12 choices");
+    CHECK_TEXT(r->text, " --dtype bf16");
+    CHECK_TEXT(r->text, " --dtype f16");
+    r = text_folder_run(GPT "--ranks 2 --machine h100x8 --vary zero --mesh data:2 "
+                            "--layout batch:data");
+    CHECK_TEXT(r->text, ": 4 choices");
+    r = text_folder_run(GPT "--layers 2 --ranks 2 --machine h100x8 --vary halves --mesh pipe:2 "
+                            "--layout stage:pipe --stages 2 --micro 2");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, ": 2 choices");
+    CHECK_TEXT(r->text, " --halves");
+}
+
+/* However soon it has to end, data parallel is looked at. */
+static void test_time_that_is_over_is_told(void)
+{
+    const command_result *r = text_folder_run(GPT "--ranks 4 --machine laptop --within 0.000001s");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text, "planned ");
+    CHECK_TEXT(r->text, "were not listed in time");
+    CHECK_TEXT(r->text, "--mesh data:4 --layout batch:data\n");
+    r = text_folder_run(GPT "--layers 24 --ranks 4 --machine laptop --within 0.000001s");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "time was over");
 }
 
 static void test_the_text_has_all_parts(void)
@@ -110,6 +144,8 @@ int main(void)
         RUN(test_the_command_makes_the_plan_that_was_told);
         RUN(test_the_text_has_all_parts);
         RUN(test_a_search_finds_the_same_again);
+        RUN(test_dtype_and_halves_vary_where_they_are_named);
+        RUN(test_time_that_is_over_is_told);
         RUN(test_bad_input_is_told);
         RUN(test_one_rank_and_prime_ranks);
         text_folder_close();

@@ -339,7 +339,7 @@ def grown(plan, n, unlike):
 
 def test_size():
     """65,536 ranks; 12,000 steps; and what cannot be kept is left out, the costliest steps last, and said."""
-    plan = plan_of("--layers 12 --width 3072 --heads 32 --seq 512 --batch 2048 --machine h100x8 --mesh data:1024,model:64 --zero 3"
+    plan = plan_of("--layers 12 --width 3072 --heads 32 --seq 512 --batch 2048 --machine h100x8 --advice never --mesh data:1024,model:64 --zero 3"
                    " --layout batch:data,hidden:model,heads:model,vocab:model", "p.json")
     check(plan["ranks"] == 65536, "the mesh")
     data = report("p.json").data
@@ -573,7 +573,7 @@ def test_in_browser(browser):
     plan = evil_plan()
     write("evil.json", plan)
     check_in_browser(browser, report("evil.json").data)
-    plan_of("--layers 2 --width 3072 --heads 32 --seq 512 --batch 2048 --machine h100x8 --mesh data:1024,model:64 --zero 3"
+    plan_of("--layers 2 --width 3072 --heads 32 --seq 512 --batch 2048 --machine h100x8 --advice never --mesh data:1024,model:64 --zero 3"
             " --layout batch:data,hidden:model,heads:model,vocab:model", "p.json")
     check_in_browser(browser, report("p.json").data, ("500,800",))
     write("threads/metrics.jsonl", '{"step": 1, "loss": 2.5}\n')

@@ -217,11 +217,18 @@ static void test_the_worst_go_on_from_the_best(void)
     json_decref(all);
 }
 
+/* What a kill in the middle of a move leaves beside the members' folders is no checkpoint. */
 static void test_a_killed_population_goes_on(void)
 {
     static char whole[1 << 16], again[1 << 16];
     char line[2048];
     results_of("members", whole);
+    snprintf(
+        line, sizeof line,
+        "cd %s && for t in 0 1 2 3 4 5 6 7; do d=cut_members/trial_000${t}_r01.new/ckpt; mkdir "
+        "-p $d/step_00000099 && echo junk >$d/step_00000099/junk; done",
+        folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
     for (int i = 1; i <= 5; i++) { /* cut off earlier and later */
         snprintf(line, sizeof line,
                  "cd %s && timeout -s KILL 0.%d " WEFT_TEST_BIN "/weft tune " MEMBERS

@@ -57,8 +57,8 @@ bool weft_has_room(weft_fission *f, const weft_node *node, double more, double s
 weft_trips weft_trips_of_node(const weft_node *node);
 /* The site of a node with the dim more, first in those operands that have it and in the results; false: the op does not do each
  * element of it by itself. */
-bool weft_widen(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,
-                weft_site *site);
+bool weft_site_with_dim(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,
+                        weft_site *site);
 /* What a trip sees, or has stacked, of a tensor of the new graph, by the name that all go by. */
 weft_value weft_whole_of(weft_graph *to, uint32_t value, weft_trips own, weft_trips all);
 /* Whether it is the same in all trips, and can be had outside. A value that can be lifted, in the new graph. */

@@ -61,8 +61,8 @@ static bool runs_along(const weft_site *site, const bool *has)
 }
 
 /* The site with the dim more, in those operands that have it; false: the op does not do each element by itself. */
-bool weft_widen(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,
-                weft_site *site)
+bool weft_site_with_dim(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,
+                        weft_site *site)
 {
     void *attributes;
     weft_error error = {0};
@@ -149,7 +149,7 @@ void weft_look_whether_it_lifts(weft_fission *f, const weft_node *node)
     }
     if (all.can && all.trips.dim.name != NULL)
         all.can = all.bytes <= MOST * f->seen[node->scan] &&
-                  weft_widen(f, node, all.trips.dim, has, &site);
+                  weft_site_with_dim(f, node, all.trips.dim, has, &site);
     *its = all;
 }
 
@@ -188,7 +188,8 @@ static weft_value lift_op(weft_fission *f, const weft_node *node, weft_trips all
         in[i] = weft_lift_value(f, node->in[i], node->scan, all);
     }
     const uint32_t first = to->n_nodes;
-    if (all.dim.name != NULL && !weft_widen(f, node, all.dim, has, &site)) return weft_no_value(to);
+    if (all.dim.name != NULL && !weft_site_with_dim(f, node, all.dim, has, &site))
+        return weft_no_value(to);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, site.attributes, node->attribute_bytes);
     weft_set_origin(&f->rewrite, node, first);

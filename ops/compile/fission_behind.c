@@ -173,7 +173,7 @@ void weft_look_at_stack(weft_fission *f, uint32_t id)
     weft_site site;
     if (fixed < 0 || f->is_before[node - from->nodes] || f->n_readers[node->out] != 1 ||
         f->is_left[scan] || !can_collect(f, node->in[1 - fixed], scan, &all, &more) ||
-        !weft_widen(f, node, all.dim, has, &site))
+        !weft_site_with_dim(f, node, all.dim, has, &site))
         return;
     more -= weft_fission_bytes(f, node->out); /* which is stacked no more */
     f->is_behind[id] = weft_has_room(f, node, more > 0 ? more : 0,
@@ -193,7 +193,7 @@ weft_value weft_make_stack(weft_fission *f, const weft_node *stack)
     weft_value in[2];
     for (int i = 0; i < 2; i++)
         in[i] = collect(f, node->in[i], scan, all);
-    if (!weft_widen(f, node, all.dim, has, &site)) return weft_no_value(to);
+    if (!weft_site_with_dim(f, node, all.dim, has, &site)) return weft_no_value(to);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, site.attributes, node->attribute_bytes);
     weft_set_origin(&f->rewrite, node, first);

@@ -36,6 +36,13 @@ static weft_value cut_into_groups(weft_value x, weft_dim groups, weft_dim within
     return weft_reshape(x, cut);
 }
 
+/* A gain or a bias, cut as x is, so that it is applied in the pass that normalizes. */
+static weft_value of_groups(weft_value gain, weft_dim channel, weft_dim groups, weft_dim within)
+{
+    const bool has_it = gain.id != 0 && weft_dim_of(gain, channel.name).size == channel.size;
+    return has_it ? cut_into_groups(gain, groups, within) : gain;
+}
+
 weft_value weft_group_norm(weft_value x, weft_value gain, weft_value bias, weft_dim channel,
                            int64_t n_groups, weft_shape over, double epsilon)
 {
@@ -56,9 +63,12 @@ weft_value weft_group_norm(weft_value x, weft_value gain, weft_value bias, weft_
     const weft_value cut =
         cut_into_groups(weft_wide(x), (weft_dim){channel.name, n_groups}, within);
     over.dims[over.n_dims++] = within;
+    const weft_dim groups = {channel.name, n_groups};
     const weft_value normal = weft_normalize(cut, over, epsilon);
     if (normal.id == 0) return normal;
-    return with_gain(weft_reshape(normal, *weft_shape_of(x)), gain, bias, weft_dtype_of(x));
+    return weft_reshape(with_gain(normal, of_groups(gain, channel, groups, within),
+                                  of_groups(bias, channel, groups, within), weft_dtype_of(x)),
+                        *weft_shape_of(x));
 }
 
 weft_value weft_instance_norm(weft_value x, weft_value gain, weft_value bias, weft_shape over,

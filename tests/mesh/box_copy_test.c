@@ -115,6 +115,30 @@ static void test_copies_are_those_of_plain_loops(void)
     }
 }
 
+/* Sizes about those of the squares that are turned at once; lines with a gap between them, and matrices one behind the other. */
+static void test_matrices_are_turned(void)
+{
+    static const int64_t sizes[] = {1, 7, 8, 9, 31, 33};
+    enum { N = sizeof sizes / sizeof *sizes, GAP = 5, MATRICES = 2 };
+    for (int i = 0; i < N * N; i++)
+        for (element = 1; element <= 8; element *= 2) {
+            const int64_t rows = sizes[i / N], columns = sizes[i % N];
+            const int64_t from_line = columns + GAP, to_line = rows + GAP;
+            weft_box_copy box = {.run = 1};
+            weft_box_copy_add(&box, rows, from_line, 1);
+            weft_box_copy_add(&box, columns, 1, to_line);
+            weft_box_copy_add(&box, MATRICES, rows * from_line, columns * to_line);
+            if ((size_t)(MATRICES * (rows + GAP) * (columns + GAP)) * element > ROOM) continue;
+            begin();
+            for (int64_t k = 0; k < MATRICES * rows * columns; k++) {
+                const int64_t m = k / rows / columns, r = k / columns % rows, c = k % columns;
+                copy_one(NULL, (m * rows + r) * from_line + c, (m * columns + c) * to_line + r);
+            }
+            weft_copy_box(to, from, &box, element);
+            CHECK(memcmp(to, wanted, ROOM) == 0);
+        }
+}
+
 /* States of `WIDTH` numbers, whose combination is no commutative one. */
 enum { WIDTH = 3 };
 static void combine(void *out_, const void *a_, const void *b_, int64_t n_states)
@@ -191,6 +215,7 @@ int main(void)
     from = malloc(ROOM), to = malloc(ROOM), wanted = malloc(ROOM);
     if (from == NULL || to == NULL || wanted == NULL) return 2;
     RUN(test_copies_are_those_of_plain_loops);
+    RUN(test_matrices_are_turned);
     RUN(test_combinations_are_those_of_plain_loops);
     RUN(test_dims_in_line_are_one_loop);
     free(from), free(to), free(wanted);

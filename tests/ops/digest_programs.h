@@ -175,20 +175,28 @@ static weft_value pool_pick(const given *p, int version)
 {
     return emit_pool(p, &weft_op_pool_pick, version);
 }
+static weft_value emit_cumulated(const given *p, const weft_op *op, int version)
+{
+    const weft_dim dim = version == 1 ? column : version == 4 ? (weft_dim){"row", 8} : row;
+    weft_cumulate_attributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.dim = dim.name, attributes.size = dim.size;
+    attributes.exclusive = version == 2, attributes.reverse = version == 3;
+    attributes.blocks = version == 5 ? 2 : 0;
+    return weft_emit(p->graph, op, version == 4 ? &p->long_ : &p->x, 1, &attributes,
+                     sizeof attributes);
+}
 static weft_value cumsum(const given *p, int version)
 {
-    if (version == 4) return weft_cumsum(p->long_, (weft_dim){"row", 8}, false, false);
-    return weft_cumsum(p->x, version == 1 ? column : row, version == 2, version == 3);
+    return emit_cumulated(p, &weft_op_cumsum, version);
 }
 static weft_value cumprod(const given *p, int version)
 {
-    if (version == 4) return weft_cumprod(p->long_, (weft_dim){"row", 8}, false, false);
-    return weft_cumprod(p->x, version == 1 ? column : row, version == 2, version == 3);
+    return emit_cumulated(p, &weft_op_cumprod, version);
 }
 static weft_value cummax(const given *p, int version)
 {
-    if (version == 4) return weft_cummax(p->long_, (weft_dim){"row", 8}, false, false);
-    return weft_cummax(p->x, version == 1 ? column : row, version == 2, version == 3);
+    return emit_cumulated(p, &weft_op_cummax, version);
 }
 static weft_value unpick(const given *p, int version)
 {

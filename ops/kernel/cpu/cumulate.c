@@ -61,125 +61,125 @@ typedef struct cumulate {
     TURN_BY(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)                            \
     TURN_BY(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
 
-#define CUMULATE(name, T, SUM, SAME, FIRST, OP, BOTH)                                                              \
-    typedef SAME name##_row __attribute__((vector_size(GROUP * sizeof(T))));                                       \
-    typedef SUM name##_sums __attribute__((vector_size(GROUP * sizeof(SUM))));                                     \
-    /* elements [from, n) of a line, of which `sum` is the block's and `total` that of the blocks before so far */ \
-    ALWAYS SUM name##_go(const T *x, T *y, const lines *l, int64_t from, SUM sum, SUM total)                       \
-    {                                                                                                              \
-        for (int64_t k = from; k < l->n; k++) {                                                                    \
-            if (k > 0 && k % l->block == 0) total = OP(total, (SUM)(T)sum), sum = FIRST;                           \
-            const SUM with = OP(sum, (SUM)x[k * l->step]);                                                         \
-            const T own = (T)(l->exclusive ? sum : with);                                                          \
-            y[k * l->step] = (T)BOTH((SAME)(T)total, (SAME)own);                                                   \
-            sum = with;                                                                                            \
-        }                                                                                                          \
-        return sum;                                                                                                \
-    }                                                                                                              \
-    static void name##_one(const void *x, void *y, const lines *l, void *totals)                                   \
-    {                                                                                                              \
-        *(T *)totals = (T)name##_go(x, y, l, 0, FIRST, FIRST);                                                     \
-    }                                                                                                              \
-    /* TILE elements of each line; those left of a block before them, and after */                                 \
-    ALWAYS int64_t name##_tile(const T *x, T *y, const lines *l, int64_t left, name##_sums *sum,                   \
-                               name##_sums *total)                                                                 \
-    {                                                                                                              \
-        name##_row r[HALVES][GROUP], before = __builtin_convertvector(*total, name##_row);                         \
-        const int turn = l->step < 0 ? TILE - 1 : 0;                                                               \
-        const bool exclusive = l->exclusive;                                                                       \
-        for (int j = 0; j < GROUP; j++)                                                                            \
-            memcpy(&r[0][j], x + j * l->spacing, sizeof r[0][j]),                                                  \
-                memcpy(&r[1][j], x + j * l->spacing + GROUP, sizeof r[1][j]);                                      \
-        TURN(r[0])                                                                                                 \
-        TURN(r[1])                                                                                                 \
-        NOT_UNROLLED for (int i = 0; i < TILE; i++, left--)                                                        \
-        {                                                                                                          \
-            name##_row *const row = &r[0][0] + (i ^ turn);                                                         \
-            if (left == 0) {                                                                                       \
-                const name##_row whole = __builtin_convertvector(*sum, name##_row);                                \
-                *total = V_##OP(*total, __builtin_convertvector(whole, name##_sums));                              \
-                before = __builtin_convertvector(*total, name##_row);                                              \
-                for (int j = 0; j < GROUP; j++)                                                                    \
-                    (*sum)[j] = FIRST;                                                                             \
-                left = l->block;                                                                                   \
-            }                                                                                                      \
-            const name##_sums with = V_##OP(*sum, __builtin_convertvector(*row, name##_sums));                     \
-            const name##_row own = __builtin_convertvector(exclusive ? *sum : with, name##_row);                   \
-            *row = V_##BOTH(before, own);                                                                          \
-            *sum = with;                                                                                           \
-        }                                                                                                          \
-        TURN(r[0])                                                                                                 \
-        TURN(r[1])                                                                                                 \
-        for (int j = 0; j < GROUP; j++)                                                                            \
-            memcpy(y + j * l->spacing, &r[0][j], sizeof r[0][j]),                                                  \
-                memcpy(y + j * l->spacing + GROUP, &r[1][j], sizeof r[1][j]);                                      \
-        return left;                                                                                               \
-    }                                                                                                              \
-    WEFT_TARGET_CLONES static void name##_group(const void *x, void *y, const lines *l,                            \
-                                                void *totals)                                                      \
-    {                                                                                                              \
-        name##_sums sum, total;                                                                                    \
-        int64_t k = 0, left = l->block;                                                                            \
-        for (int j = 0; j < GROUP; j++)                                                                            \
-            sum[j] = total[j] = FIRST;                                                                             \
-        for (; sizeof(T) == sizeof(uint32_t) && k + TILE <= l->n; k += TILE) {                                     \
-            const int64_t at = l->step < 0 ? -k - (TILE - 1) : k;                                                  \
-            left = name##_tile((const T *)x + at, (T *)y + at, l, left, &sum, &total);                             \
-        }                                                                                                          \
-        for (int j = 0; j < GROUP; j++)                                                                            \
-            ((T *)totals)[j] = (T)name##_go((const T *)x + j * l->spacing,                                         \
-                                            (T *)y + j * l->spacing, l, k, sum[j], total[j]);                      \
-    }                                                                                                              \
-    static void name##_before(void *totals, int64_t n)                                                             \
-    {                                                                                                              \
-        SUM sum = FIRST;                                                                                           \
-        for (int64_t b = 0; b < n; b++) {                                                                          \
-            const T total = ((T *)totals)[b];                                                                      \
-            ((T *)totals)[b] = (T)sum;                                                                             \
-            sum = OP(sum, (SUM)total);                                                                             \
-        }                                                                                                          \
-    }                                                                                                              \
-    WEFT_TARGET_CLONES static void name##_on_top(void *y, int64_t n, int64_t inner,                                \
-                                                 const void *before, int64_t stride)                               \
-    {                                                                                                              \
-        T *to = y;                                                                                                 \
-        const SAME first = (SAME)((const T *)before)[0];                                                           \
-        for (int64_t k = 0; k < n && inner == 1; k++)                                                              \
-            to[k] = (T)BOTH(first, (SAME)to[k]);                                                                   \
-        for (int64_t i = 0; i < n * inner && inner > 1; i++)                                                       \
-            to[i] = (T)BOTH((SAME)((const T *)before)[i % inner * stride], (SAME)to[i]);                           \
-    }                                                                                                              \
-    ALWAYS void name##_along(const T *restrict x, T *restrict y, int64_t n,                                        \
-                             const T *restrict before, SUM *restrict sum, const bool exclusive)                    \
-    {                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                          \
-            const SUM with = OP(sum[i], (SUM)x[i]);                                                                \
-            const T own = (T)(exclusive ? sum[i] : with);                                                          \
-            y[i] = (T)BOTH((SAME)before[i], (SAME)own);                                                            \
-            sum[i] = with;                                                                                         \
-        }                                                                                                          \
-    }                                                                                                              \
-    WEFT_TARGET_CLONES static void name##_stretch(const void *x, void *y, const lines *l,                          \
-                                                  int64_t n_lines)                                                 \
-    {                                                                                                              \
-        SUM sum[STRETCH], total[STRETCH];                                                                          \
-        T before[STRETCH];                                                                                         \
-        const T *from = x;                                                                                         \
-        T *to = y;                                                                                                 \
-        for (int64_t i = 0; i < n_lines; i++)                                                                      \
-            sum[i] = total[i] = FIRST, before[i] = (T)sum[i];                                                      \
-        for (int64_t k = 0; k < l->n; k++, from += l->step, to += l->step) {                                       \
-            for (int64_t i = 0; i < n_lines && k > 0 && k % l->block == 0; i++) {                                  \
-                total[i] = OP(total[i], (SUM)(T)sum[i]);                                                           \
-                before[i] = (T)total[i], sum[i] = FIRST;                                                           \
-            }                                                                                                      \
-            if (l->exclusive)                                                                                      \
-                name##_along(from, to, n_lines, before, sum, true);                                                \
-            else                                                                                                   \
-                name##_along(from, to, n_lines, before, sum, false);                                               \
-        }                                                                                                          \
-    }                                                                                                              \
-    static const cumulate name = {name##_group, name##_one, name##_before, name##_on_top,                          \
+#define CUMULATE(name, T, SUM, SAME, FIRST, OP, BOTH)                                              \
+    typedef SAME name##_row __attribute__((vector_size(GROUP * sizeof(T))));                       \
+    typedef SUM name##_sums __attribute__((vector_size(GROUP * sizeof(SUM))));                     \
+    /* elements [from, n) of a line; so far: its block's sum, the total of blocks before */        \
+    ALWAYS SUM name##_go(const T *x, T *y, const lines *l, int64_t from, SUM sum, SUM total)       \
+    {                                                                                              \
+        for (int64_t k = from; k < l->n; k++) {                                                    \
+            if (k > 0 && k % l->block == 0) total = OP(total, (SUM)(T)sum), sum = FIRST;           \
+            const SUM with = OP(sum, (SUM)x[k * l->step]);                                         \
+            const T own = (T)(l->exclusive ? sum : with);                                          \
+            y[k * l->step] = (T)BOTH((SAME)(T)total, (SAME)own);                                   \
+            sum = with;                                                                            \
+        }                                                                                          \
+        return sum;                                                                                \
+    }                                                                                              \
+    static void name##_one(const void *x, void *y, const lines *l, void *totals)                   \
+    {                                                                                              \
+        *(T *)totals = (T)name##_go(x, y, l, 0, FIRST, FIRST);                                     \
+    }                                                                                              \
+    /* TILE elements of each line; those left of a block before them, and after */                 \
+    ALWAYS int64_t name##_tile(const T *x, T *y, const lines *l, int64_t left, name##_sums *sum,   \
+                               name##_sums *total)                                                 \
+    {                                                                                              \
+        name##_row r[HALVES][GROUP], before = __builtin_convertvector(*total, name##_row);         \
+        const int turn = l->step < 0 ? TILE - 1 : 0;                                               \
+        const bool exclusive = l->exclusive;                                                       \
+        for (int j = 0; j < GROUP; j++)                                                            \
+            memcpy(&r[0][j], x + j * l->spacing, sizeof r[0][j]),                                  \
+                memcpy(&r[1][j], x + j * l->spacing + GROUP, sizeof r[1][j]);                      \
+        TURN(r[0])                                                                                 \
+        TURN(r[1])                                                                                 \
+        NOT_UNROLLED for (int i = 0; i < TILE; i++, left--)                                        \
+        {                                                                                          \
+            name##_row *const row = &r[0][0] + (i ^ turn);                                         \
+            if (left == 0) {                                                                       \
+                const name##_row whole = __builtin_convertvector(*sum, name##_row);                \
+                *total = V_##OP(*total, __builtin_convertvector(whole, name##_sums));              \
+                before = __builtin_convertvector(*total, name##_row);                              \
+                for (int j = 0; j < GROUP; j++)                                                    \
+                    (*sum)[j] = FIRST;                                                             \
+                left = l->block;                                                                   \
+            }                                                                                      \
+            const name##_sums with = V_##OP(*sum, __builtin_convertvector(*row, name##_sums));     \
+            const name##_row own = __builtin_convertvector(exclusive ? *sum : with, name##_row);   \
+            *row = V_##BOTH(before, own);                                                          \
+            *sum = with;                                                                           \
+        }                                                                                          \
+        TURN(r[0])                                                                                 \
+        TURN(r[1])                                                                                 \
+        for (int j = 0; j < GROUP; j++)                                                            \
+            memcpy(y + j * l->spacing, &r[0][j], sizeof r[0][j]),                                  \
+                memcpy(y + j * l->spacing + GROUP, &r[1][j], sizeof r[1][j]);                      \
+        return left;                                                                               \
+    }                                                                                              \
+    WEFT_TARGET_CLONES static void name##_group(const void *x, void *y, const lines *l,            \
+                                                void *totals)                                      \
+    {                                                                                              \
+        name##_sums sum, total;                                                                    \
+        int64_t k = 0, left = l->block;                                                            \
+        for (int j = 0; j < GROUP; j++)                                                            \
+            sum[j] = total[j] = FIRST;                                                             \
+        for (; sizeof(T) == sizeof(uint32_t) && k + TILE <= l->n; k += TILE) {                     \
+            const int64_t at = l->step < 0 ? -k - (TILE - 1) : k;                                  \
+            left = name##_tile((const T *)x + at, (T *)y + at, l, left, &sum, &total);             \
+        }                                                                                          \
+        for (int j = 0; j < GROUP; j++)                                                            \
+            ((T *)totals)[j] = (T)name##_go((const T *)x + j * l->spacing,                         \
+                                            (T *)y + j * l->spacing, l, k, sum[j], total[j]);      \
+    }                                                                                              \
+    static void name##_before(void *totals, int64_t n)                                             \
+    {                                                                                              \
+        SUM sum = FIRST;                                                                           \
+        for (int64_t b = 0; b < n; b++) {                                                          \
+            const T total = ((T *)totals)[b];                                                      \
+            ((T *)totals)[b] = (T)sum;                                                             \
+            sum = OP(sum, (SUM)total);                                                             \
+        }                                                                                          \
+    }                                                                                              \
+    WEFT_TARGET_CLONES static void name##_on_top(void *y, int64_t n, int64_t inner,                \
+                                                 const void *before, int64_t stride)               \
+    {                                                                                              \
+        T *to = y;                                                                                 \
+        const SAME first = (SAME)((const T *)before)[0];                                           \
+        for (int64_t k = 0; k < n && inner == 1; k++)                                              \
+            to[k] = (T)BOTH(first, (SAME)to[k]);                                                   \
+        for (int64_t i = 0; i < n * inner && inner > 1; i++)                                       \
+            to[i] = (T)BOTH((SAME)((const T *)before)[i % inner * stride], (SAME)to[i]);           \
+    }                                                                                              \
+    ALWAYS void name##_along(const T *restrict x, T *restrict y, int64_t n,                        \
+                             const T *restrict before, SUM *restrict sum, const bool exclusive)    \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const SUM with = OP(sum[i], (SUM)x[i]);                                                \
+            const T own = (T)(exclusive ? sum[i] : with);                                          \
+            y[i] = (T)BOTH((SAME)before[i], (SAME)own);                                            \
+            sum[i] = with;                                                                         \
+        }                                                                                          \
+    }                                                                                              \
+    WEFT_TARGET_CLONES static void name##_stretch(const void *x, void *y, const lines *l,          \
+                                                  int64_t n_lines)                                 \
+    {                                                                                              \
+        SUM sum[STRETCH], total[STRETCH];                                                          \
+        T before[STRETCH];                                                                         \
+        const T *from = x;                                                                         \
+        T *to = y;                                                                                 \
+        for (int64_t i = 0; i < n_lines; i++)                                                      \
+            sum[i] = total[i] = FIRST, before[i] = (T)sum[i];                                      \
+        for (int64_t k = 0; k < l->n; k++, from += l->step, to += l->step) {                       \
+            for (int64_t i = 0; i < n_lines && k > 0 && k % l->block == 0; i++) {                  \
+                total[i] = OP(total[i], (SUM)(T)sum[i]);                                           \
+                before[i] = (T)total[i], sum[i] = FIRST;                                           \
+            }                                                                                      \
+            if (l->exclusive)                                                                      \
+                name##_along(from, to, n_lines, before, sum, true);                                \
+            else                                                                                   \
+                name##_along(from, to, n_lines, before, sum, false);                               \
+        }                                                                                          \
+    }                                                                                              \
+    static const cumulate name = {name##_group, name##_one, name##_before, name##_on_top,          \
                                   name##_stretch};
 #include "cumulate_list.inc"
 

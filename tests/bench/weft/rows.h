@@ -25,9 +25,8 @@ typedef struct bench_row {
     int64_t sizes[BENCH_SIZES]; /* as build reads them */
 } bench_row;
 
-extern const bench_row bench_op_rows[], bench_gpt2_rows[],
-    bench_rank_rows[], bench_recurrent_rows[],
-    bench_net_rows[]; /* each ends with a row without a name */
+extern const bench_row bench_op_rows[], bench_gpt2_rows[], bench_rank_rows[],
+    bench_recurrent_rows[], bench_net_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
 struct bench {

@@ -24,7 +24,7 @@ typedef struct weft_placed {
     weft_box box;  /* rank 0's: weft_plan_place finds it */
     int64_t bytes; /* of it                              */
     weft_home home;
-    uint32_t shares;               /* the placed tensor whose memory this one uses; 0: its own */
+    uint32_t shares; /* the placed tensor whose memory this one uses; 0: its own */
     /* the node by which it is a part of that, or lies there in another shape (views.h); 0: it lies as that does */
     uint32_t through;
     uint32_t next;                 /* another version of the same value; 0: none               */

@@ -106,6 +106,12 @@ FAULTS = [
     Fault("buffers_lie_over_each_other", "ops/plan/pack.c", "taken->list[next[i]].begin < at + bytes", "taken->list[next[i]].begin + 64 < at + bytes",
           "^ops/pack"),
     Fault("latency_counts_for_little", "ops/plan/links.c", "latency * WEFT_USUAL_LINK : WEFT_LATENCY", "latency : WEFT_LATENCY", "^ops/links$"),
+    Fault("views_of_what_is_overwritten", "ops/compile/views.c", "|| is_overwritten(v, step->out[0], s)",
+          "|| (false && is_overwritten(v, step->out[0], s))", "^ops/fission$"),
+    Fault("reversed_views_begin_one_trip_early", "ops/plan/views.c", "lie->begin += (trips - 1) * bytes;",
+          "lie->begin += (trips - 2) * bytes;", "^ops/(views|fission)$|^autodiff/scan$"),
+    Fault("joined_whatever_the_direction", "ops/compile/fission_behind.c", "return all->is_reversed == one.is_reversed;",
+          "return all->is_reversed == one.is_reversed || true;", "^autodiff/scan$"),
     # ---- data and checkpoints
     Fault("order_has_one_sample_too_many", "io/permute.c", "while (x >= (uint64_t)n)", "while (x > (uint64_t)n)", "^io/permute$"),
     Fault("ignored_ids_are_refused", "io/bounds.c", " && (int64_t)x[i] != b->ignored) return i;", ") return i;", "^io/dataset$|^apps/data$|^ops/cross_entropy$"),

@@ -75,10 +75,10 @@ struct weft_space {
     int64_t cuts, cut;      /* units that lanes share out, of a group; elements of a row in each */
     bool needs_outer;       /* somebody asks for coordinates                            */
     bool streams;           /* some results are written past the caches                 */
-    int64_t (*stride)[WEFT_MAX_DIMS + 1];       /* [n_in] elements per collapsed dim      */
+    int64_t (*stride)[WEFT_MAX_DIMS + 1]; /* [n_in] elements per collapsed dim      */
     /* [n_out] the same of a result that is not contiguous; NULL: all are */
     int64_t (*out_stride)[WEFT_MAX_DIMS + 1];
-    bool *is_apart; /* [n_out] which is not */
+    bool *is_apart;                             /* [n_out] which is not */
     int64_t (*index_stride)[WEFT_MAX_DIMS + 1]; /* [n_ops] */
     int64_t *index_begin, *index_trip;          /* [n_ops] */
     const char **data;                          /* [n_in] */

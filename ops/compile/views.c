@@ -31,6 +31,8 @@ typedef struct viewing {
     weft_plan *plan;
     weft_regions regions;
     uint32_t *maker; /* [n_placed] step + 1 */
+    /* [n_placed] the first and the last step that use it, or what has become a view of it */
+    uint32_t *first, *last;
     bool *is_gone;   /* [n_steps] */
     change *changes; /* [n_placed + n_steps] */
     size_t n_changes;
@@ -47,6 +49,10 @@ static void see_through(viewing *v, uint32_t placed, uint32_t whole, uint32_t no
     v->plan->placed[placed].shares = whole;
     v->plan->placed[placed].through = node;
     v->changes[v->n_changes++] = (change){false, placed};
+    for (; whole != 0; whole = v->plan->placed[whole].shares) {
+        if (v->first[placed] < v->first[whole]) v->first[whole] = v->first[placed];
+        if (v->last[placed] > v->last[whole]) v->last[whole] = v->last[placed];
+    }
 }
 
 static void undo(viewing *v, size_t to)
@@ -148,8 +154,7 @@ static bool suits(const viewing *v, const weft_step *step, uint32_t placed, bool
 static bool all_suit(const viewing *v, uint32_t placed)
 {
     const weft_plan *plan = v->plan;
-    const uint32_t scan = plan->placed[placed].scan;
-    for (uint32_t s = v->regions.begin[scan]; s <= v->regions.end[scan]; s++) {
+    for (uint32_t s = v->first[placed]; s <= v->last[placed]; s++) {
         const weft_step *step = &plan->steps[s];
         if (v->is_gone[s]) continue;
         for (int i = 0; i < step->n_in; i++)
@@ -192,8 +197,8 @@ static uint32_t last_reader(const viewing *v, uint32_t placed)
 {
     const weft_plan *plan = v->plan;
     const uint32_t scan = plan->placed[placed].scan;
-    uint32_t last = v->regions.begin[scan];
-    for (uint32_t s = last; s <= v->regions.end[scan]; s++)
+    uint32_t last = v->first[placed];
+    for (uint32_t s = last; s <= v->last[placed]; s++)
         for (int i = 0; !v->is_gone[s] && i < plan->steps[s].n_in; i++)
             if (weft_is_within(plan, plan->steps[s].in[i], placed)) last = s;
     for (uint32_t at = plan->steps[last].scan; at != scan; at = plan->graph->scans[at].parent)
@@ -357,20 +362,37 @@ static void make_in_carried(viewing *v, uint32_t s)
 
 /* ---- the pass --------------------------------------------------------------------------------------- */
 
+static void look_at_step(viewing *v, uint32_t s)
+{
+    const weft_step *step = &v->plan->steps[s];
+    for (int i = 0; i < step->n_in + step->n_out; i++) {
+        uint32_t used = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
+        for (; used != 0; used = v->plan->placed[used].shares) {
+            if (s < v->first[used]) v->first[used] = s;
+            v->last[used] = s;
+        }
+    }
+    for (int o = 0; o < step->n_out; o++) {
+        uint32_t *maker = &v->maker[step->out[o]];
+        *maker = *maker == 0 ? s + 1 : SEVERAL;
+    }
+}
+
 static weft_status begin(viewing *v, weft_error *error)
 {
     const weft_plan *plan = v->plan;
     const size_t n_placed = plan->n_placed + 1, n_steps = plan->n_steps + 1;
     v->maker = weft_arena_take(plan->arena, n_placed * sizeof *v->maker);
+    v->first = weft_arena_take(plan->arena, n_placed * sizeof *v->first);
+    v->last = weft_arena_take(plan->arena, n_placed * sizeof *v->last);
     v->is_gone = weft_arena_take(plan->arena, n_steps * sizeof *v->is_gone);
     v->changes = weft_arena_take(plan->arena, (n_placed + n_steps) * sizeof *v->changes);
-    if (!v->maker || !v->is_gone || !v->changes)
+    if (!v->maker || !v->first || !v->last || !v->is_gone || !v->changes)
         return weft_fail_memory(error, (n_placed + n_steps) * sizeof *v->changes);
+    for (size_t id = 0; id < n_placed; id++)
+        v->first[id] = plan->n_steps;
     for (uint32_t s = 0; s < plan->n_steps; s++)
-        for (int o = 0; o < plan->steps[s].n_out; o++) {
-            uint32_t *maker = &v->maker[plan->steps[s].out[o]];
-            *maker = *maker == 0 ? s + 1 : SEVERAL;
-        }
+        look_at_step(v, s);
     return weft_find_regions(plan, plan->arena, &v->regions, error);
 }
 

@@ -8,7 +8,7 @@
 static const double FAR = 1.4;
 enum { MOST_CANDIDATES = 4 << 20 };
 /* Of the time: choices that were not listed by then are left out. */
-static const double LISTING = 0.4;
+static const double LISTING = 0.45;
 
 static int by_guess(const void *a, const void *b)
 {

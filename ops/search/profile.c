@@ -308,7 +308,7 @@ static weft_status plan_one(searching *s, alone *a, int which)
 }
 
 /* When time is over, settings that were not looked at are none: but the first, which is what is done unless asked. */
-static const double PROFILING = 0.3;
+static const double PROFILING = 0.35;
 
 static void plan_piece(void *context, int piece)
 {

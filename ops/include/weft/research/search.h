@@ -12,7 +12,7 @@
  * has together share an axis without competing. The largest such sets are roles, and so is one behind another.
  *
  * Each choice has a *floor*: seconds that no plan of it can beat, and bytes that none can do without. Both follow from the plan on one
- * rank. Choices are planned and predicted from the lowest guess on, and near the best ones first. When no floor is left below
+ * rank, and from what products exchange however they are cut. Choices are planned and predicted from the lowest guess on, and near the best ones first. When no floor is left below
  * the best, the best is exact. Else the lowest floor that is left says how much better another one could be at most.
  *
  * All functions are Local: nothing runs, and no ranks are needed. The result is a pure function of

@@ -265,8 +265,7 @@ static weft_value attention_full(build_t *b, weft_dtype t)
 static weft_value attention_same(build_t *b, weft_dtype t) /* one value is all three operands */
 {
     weft_value x = in(b, t, WEFT_DIMS(BATCH, SEQ, HEADS, FEATURE));
-    for (int i = 0; i < 2; i++)
-        b->arguments[b->n_arguments++] = x; /* of the definition */
+    b->arguments[b->n_arguments++] = x, b->arguments[b->n_arguments++] = x; /* of the definition */
     return weft_attention(x, x, x, SEQ, SEQ, FEATURE, false);
 }
 static weft_value attention_cross(build_t *b, weft_dtype t)

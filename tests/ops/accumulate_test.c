@@ -267,9 +267,10 @@ static weft_value carry_read_by_others(const body *b)
 enum { TRIPS = 20 };
 static const weft_dim trips = {"trips", TRIPS};
 
-/* The sum over all trips, compiled once or written down; counts of the former. */
+/* The sum over all trips, compiled once or written down; counts of the former. It is guarded by a condition that is true, or its
+ * products are done behind the scan, all at once (fission). */
 static counts run_body(weft_value (*add)(const body *b), const char *mesh_text,
-                       const char *layout_text, int64_t unroll, double *sum)
+                       const char *layout_text, bool is_guarded, int64_t unroll, double *sum)
 {
     weft_error error = {0};
     weft_world world = {.n_processes = 1};
@@ -282,6 +283,7 @@ static counts run_body(weft_value (*add)(const body *b), const char *mesh_text,
     const weft_value zero = weft_constant(graph, WEFT_F64, WEFT_DIMS(vocab, wide), 0.0);
     const weft_value trip = weft_scan_begin(graph, TRIPS);
     const body b = {weft_scan_carry(zero), weft_scan_each(xs, trips), weft_scan_each(ws, trips)};
+    if (is_guarded) weft_scan_while(weft_constant(graph, WEFT_I32, WEFT_SCALAR, 1.0));
     weft_scan_next(b.carry, add(&b));
     weft_scan_end(trip);
     const weft_value last = weft_scan_last(b.carry);
@@ -326,12 +328,15 @@ static void test_products_add_to_what_is_carried(void)
     double once[VOCAB * WIDTH], written[VOCAB * WIDTH];
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
-            const counts n = run_body(cases[c].add, places[p][0], places[p][1], 1, once);
-            CHECK_EQ_INT(n.steps, cases[c].steps);
-            CHECK_EQ_INT(n.in_place, cases[c].steps);
-            run_body(cases[c].add, "data:1", "", TRIPS, written);
-            for (int i = 0; i < VOCAB * WIDTH; i++)
-                CHECK_CLOSE(once[i], written[i], 1e-12);
+            run_body(cases[c].add, "data:1", "", false, TRIPS, written);
+            for (int is_guarded = 0; is_guarded < 2; is_guarded++) {
+                const counts n =
+                    run_body(cases[c].add, places[p][0], places[p][1], is_guarded, 1, once);
+                CHECK_EQ_INT(n.steps, is_guarded ? cases[c].steps : 0);
+                CHECK_EQ_INT(n.in_place, n.steps);
+                for (int i = 0; i < VOCAB * WIDTH; i++)
+                    CHECK_CLOSE(once[i], written[i], 1e-12);
+            }
         }
 }
 

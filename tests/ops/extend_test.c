@@ -296,6 +296,7 @@ static void test_padding_says_nothing(void)
     kernel.name = "spare";
     kernel.priority = -2;
     kernel.prepares_alike = true;
+    kernel.converts = kernel.rounds = false;
     CHECK_EQ_INT(weft_extend_kernel("slice", &kernel, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "was compiled for a newer Weft");
     memset(kernel.spare, 0, sizeof kernel.spare);

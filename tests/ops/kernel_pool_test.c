@@ -63,7 +63,7 @@ static void fill(weft_view *view)
 static int64_t place_of(const pooled *p, const weft_view *x, const weft_view *y, int64_t i,
                         int64_t t)
 {
-    int64_t at[WEFT_MAX_DIMS], of_x[WEFT_MAX_DIMS];
+    int64_t at[WEFT_MAX_DIMS], of_x[WEFT_MAX_DIMS] = {0};
     view_at(y, i, at);
     for (int d = DIMS - 1; d >= 0; d--) {
         of_x[d] = at[d] + y->box.begin[d] - x->box.begin[d];

@@ -1,6 +1,4 @@
 /* conv: convolutions and pooling, each a step: the result, and the gradients of filter and input for a given one of the result. */
-#include <math.h>
-
 #include "rows.h"
 
 /* Sizes of a row: batch, elements of each dim of space, channels and features of a group, taps, stride. */

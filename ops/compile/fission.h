@@ -55,6 +55,8 @@ bool weft_has_room(weft_fission *f, const weft_node *node, double more, double s
 /* ---- fission_before.c ------------------------------------------------------------------------ */
 
 weft_trips weft_trips_of_node(const weft_node *node);
+/* Whether its numbers are others in each trip, whatever its operands are. */
+bool weft_is_random(const weft_node *node);
 /* The site of a node with the dim more, first in those operands that have it and in the results; false: the op does not do each
  * element of it by itself. */
 bool weft_site_with_dim(const weft_fission *f, const weft_node *node, weft_dim dim, const bool *has,

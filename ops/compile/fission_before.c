@@ -29,7 +29,7 @@ static weft_shape with_first(weft_dim dim, const weft_shape *shape)
     return more;
 }
 
-/* The attributes of a node that has the dim more: shapes in them are the result's. false: no memory. */
+/* The attributes of a node that has the dim more: shapes in them are the result's. false: no memory, or no room for a dim. */
 static bool widen_attributes(const weft_node *node, weft_dim dim, weft_arena *arena, void **widened)
 {
     const weft_attributes *described = weft_op_attributes(node->op);
@@ -38,7 +38,9 @@ static bool widen_attributes(const weft_node *node, weft_dim dim, weft_arena *ar
     *widened = weft_arena_copy(arena, node->attributes, node->attribute_bytes);
     for (int i = 0; *widened != NULL && i < described->n_fields; i++) {
         weft_shape *shape = (weft_shape *)(void *)((char *)*widened + described->fields[i].offset);
-        if (described->fields[i].kind == &weft_field_shape) *shape = with_first(dim, shape);
+        if (described->fields[i].kind != &weft_field_shape) continue;
+        if (shape->n_dims == WEFT_MAX_DIMS) return false;
+        *shape = with_first(dim, shape);
     }
     return *widened != NULL;
 }
@@ -111,7 +113,7 @@ static weft_lift lift_of(const weft_fission *f, uint32_t value, uint32_t scan)
                            from->tensors[value].node < from->tensors[from->scans[scan].trip].node};
 }
 
-static bool is_random(const weft_node *node)
+bool weft_is_random(const weft_node *node)
 {
     const weft_element_attributes *attributes = node->op->element ? node->attributes : NULL;
     return node->n_draws > 0 || (attributes != NULL && attributes->random != 0);
@@ -119,7 +121,7 @@ static bool is_random(const weft_node *node)
 
 static bool may_lift(const weft_node *node)
 {
-    return node->n_out == 1 && !node->op->makes_token && !is_random(node) &&
+    return node->n_out == 1 && !node->op->makes_token && !weft_is_random(node) &&
            !weft_is_of_scan(node->op);
 }
 

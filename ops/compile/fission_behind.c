@@ -75,7 +75,7 @@ static bool can_reduce(const weft_fission *f, const weft_node *node, weft_trips 
 static bool passes_sums(const weft_node *node)
 {
     return node->n_in == 1 && node->n_out == 1 && !weft_is_of_scan(node->op) &&
-           (node->op->linear == 1 || node->op->recodes);
+           !weft_is_random(node) && (node->op->linear == 1 || node->op->recodes);
 }
 
 /* Is the value a sum of such, or made of one by an op through which sums pass? */
@@ -143,6 +143,7 @@ weft_value weft_make_last(weft_fission *f, const weft_node *last)
     const uint32_t carry = last->in[0], scan = weft_maker_of(f, carry)->scan;
     const uint32_t begin = weft_maker_of(f, carry)->in[0], summand = weft_summand_of(f, carry);
     const weft_node *initial = weft_maker_of(f, begin);
+    const weft_shape *shape = shape_of(f, last->out); /* a summand may lack dims of it */
     weft_trips all = {{NULL, 0}, false};
     double more = 0;
     weft_site site;
@@ -153,7 +154,8 @@ weft_value weft_make_last(weft_fission *f, const weft_node *last)
     weft_site_of(f->rewrite.from, initial, &site);
     if (initial->op->is_zero == NULL || !initial->op->is_zero(&site))
         sum = weft_add((weft_value){to, f->rewrite.value[begin]}, sum);
-    sum = weft_transpose(sum, *shape_of(f, last->out));
+    if (weft_shape_of(sum)->n_dims < shape->n_dims) sum = weft_broadcast_to(sum, *shape);
+    sum = weft_transpose(sum, *shape);
     weft_set_origin(&f->rewrite, weft_maker_of(f, summand), first);
     return sum;
 }

@@ -341,7 +341,8 @@ static bool is_touched(const viewing *v, uint32_t owner, uint32_t from, uint32_t
     return false;
 }
 
-/* The result lies in memory that is carried: its operand is made there, if nobody needs the old value any more by then. */
+/* The result lies in memory that is carried: its operand is made there, if nobody needs the old value any more from the first step
+ * on that makes a part of it, and no guard behind that may keep the old value. */
 static void make_in_carried(viewing *v, uint32_t s)
 {
     const weft_plan *plan = v->plan;
@@ -352,8 +353,10 @@ static void make_in_carried(viewing *v, uint32_t s)
         weft_view_kind_of(node) != WEFT_VIEW_SHAPE || !is_plain(v, step))
         return;
     const uint32_t owner = weft_placed_owner(plan, step->out[0]), maker = v->maker[step->in[0]];
+    const uint32_t first = v->first[step->in[0]];
     if (plan->placed[owner].carried != step->scan || maker == 0 || maker == SEVERAL ||
-        !is_of_trip(v, step->in[0], maker - 1) || is_touched(v, owner, maker - 1, s))
+        !is_of_trip(v, step->in[0], maker - 1) || first < v->regions.guard[step->scan] ||
+        is_touched(v, owner, first, s))
         return;
     leave_out(v, s);
     see_through(v, step->in[0], step->out[0], step->node);

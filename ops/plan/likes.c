@@ -51,10 +51,19 @@ static uint32_t *keep(const kinds *k, weft_arena *arena)
 
 /* ---- tensors ------------------------------------------------------------------------------------- */
 
-static uint64_t hash_placed(const weft_placed *p)
+/* The node by which it is a view, by itself or by what it is another word for; 0: none. */
+static uint32_t through_of(const weft_plan *plan, const weft_placed *p)
 {
+    while (p->shares != 0 && p->through == 0)
+        p = &plan->placed[p->shares];
+    return p->through;
+}
+
+static uint64_t hash_placed(const weft_plan *plan, const weft_placed *p)
+{
+    const uint32_t through = through_of(plan, p);
     uint64_t hash = weft_mix_type(p->spec.partial, &p->type);
-    if (p->through != 0) hash = weft_mix(hash, p->through);
+    if (through != 0) hash = weft_mix(hash, through);
     for (int d = 0; d < p->type.shape.n_dims; d++)
         for (int i = 0; i < p->spec.n_split[d]; i++)
             hash = weft_mix(hash, (uint64_t)d << 8 | (uint64_t)p->spec.split[d][i]);
@@ -64,7 +73,7 @@ static uint64_t hash_placed(const weft_placed *p)
 static bool same_placed(const weft_plan *plan, uint32_t a, uint32_t b)
 {
     const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
-    return p->through == q->through && weft_same_type(&p->type, &q->type) &&
+    return through_of(plan, p) == through_of(plan, q) && weft_same_type(&p->type, &q->type) &&
            weft_spec_equal(&p->spec, &q->spec, p->type.shape.n_dims);
 }
 
@@ -157,7 +166,8 @@ static weft_status number_placed(weft_plan *plan, weft_arena *own, weft_error *e
     kinds k;
     WEFT_TRY(open_kinds(&k, plan->n_placed, own, error));
     for (uint32_t id = 1; id < plan->n_placed; id++)
-        likes->of_placed[id] = kind_of(&k, plan, id, hash_placed(&plan->placed[id]), same_placed);
+        likes->of_placed[id] =
+            kind_of(&k, plan, id, hash_placed(plan, &plan->placed[id]), same_placed);
     likes->n_placed = k.n;
     likes->placed = keep(&k, plan->arena);
     return likes->placed ? WEFT_OK : weft_fail_memory(error, k.n * sizeof *k.first);

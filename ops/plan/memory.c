@@ -52,18 +52,19 @@ typedef struct segment {
     int begin, end;
 } segment;
 
-static bool is_read_outside(const packing *p, const weft_step *step, const segment *g,
-                            uint32_t buffer)
+/* By another segment, or by a view, whose elements lie elsewhere there. */
+static bool is_read_otherwise(const packing *p, const weft_step *step, const segment *g,
+                              uint32_t buffer)
 {
     for (int i = 0; i < step->n_in; i++)
-        if ((i < g->begin || i >= g->end) &&
+        if ((i < g->begin || i >= g->end || weft_is_view(p->plan, step->in[i])) &&
             p->of_placed[weft_placed_owner(p->plan, step->in[i])] == buffer)
             return true;
     return false;
 }
 
 /* An operand whose memory a result can take over: it dies here, lies as the result does, no other segment reads
- * it nor an exchange under way, and no other result has it already. */
+ * it, no view of it is read, nor an exchange under way, and no other result has it already. */
 static uint32_t dying_operand(const packing *p, const segment *g, uint32_t result)
 {
     const weft_plan *plan = p->plan;
@@ -75,7 +76,7 @@ static uint32_t dying_operand(const packing *p, const segment *g, uint32_t resul
             continue;
         const uint32_t buffer = p->of_placed[owner];
         if (p->last_use[buffer - 1] == g->step && p->busy[buffer - 1] < g->step &&
-            !p->is_taken[buffer - 1] && !is_read_outside(p, step, g, buffer))
+            !p->is_taken[buffer - 1] && !is_read_otherwise(p, step, g, buffer))
             return buffer;
     }
     return 0;

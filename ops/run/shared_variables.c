@@ -187,14 +187,17 @@ static weft_status add_aside(weft_rank *rank, uint32_t variable, weft_shared_wri
     return rank->device->take(rank->stream, bytes, &a->copy, error);
 }
 
-/* All that lies in a variable's memory is found in the copy, or in its own place again. */
+/* All that lies in a variable's memory is found in the copy, or in its own place again; a view as far from the begin as before. */
 static void put_aside(weft_rank *rank, const weft_aside *asides, bool is_away)
 {
     const weft_plan *plan = rank->program->plan;
-    for (const weft_aside *a = asides; a; a = a->next)
+    for (const weft_aside *a = asides; a; a = a->next) {
+        const char *from = is_away ? a->memory : a->copy;
+        char *to = is_away ? a->copy : a->memory;
         for (uint32_t id = 1; id < plan->n_placed; id++)
             if (weft_placed_owner(plan, id) == a->variable)
-                rank->memory[id] = is_away ? a->copy : a->memory;
+                rank->memory[id] = to + ((const char *)rank->memory[id] - from);
+    }
 }
 
 static bool writes_common(const weft_program *program, const weft_step *step)

@@ -152,6 +152,28 @@ static void build_while(weft_oracle_build *b)
     output_gradients(b, loss, (weft_value[]){xs, w}, 2);
 }
 
+/* Weights of which some are left out, others in each trip: their gradients are of the trip's own. And an element of all, which is
+ * added to each row of what is carried. */
+static void build_dropout(weft_oracle_build *b)
+{
+    const weft_value xs = input(b, WEFT_DIMS(steps, batch, in)),
+                     w = input(b, WEFT_DIMS(in, hidden));
+    const weft_value u = input(b, WEFT_DIMS(to, hidden));
+    const weft_value none = weft_constant(b->graph, WEFT_F64, WEFT_DIMS(batch, hidden), 0.0);
+    const weft_value trip = weft_scan_begin(b->graph, TRIPS), h = weft_scan_carry(none);
+    const weft_value total = weft_scan_carry(none), x = weft_scan_each(xs, steps);
+    const weft_value of_x = weft_einsum(WEFT_DIMS(batch, hidden), x, weft_dropout(w, 0.5));
+    const weft_value of_h = weft_einsum(WEFT_DIMS(batch, hidden), weft_rename(h, hidden, to), u);
+    const weft_value next = weft_tanh(weft_add(of_x, of_h));
+    weft_scan_next(h, next);
+    weft_scan_next(total, weft_add(total, weft_sum(WEFT_DIMS(hidden), next)));
+    weft_scan_end(trip);
+    const weft_value loss = weft_add(weft_mean(weft_square(weft_scan_last(h))),
+                                     weft_mean(weft_square(weft_scan_stack(next, steps))));
+    output_gradients(b, loss, (weft_value[]){w, u}, 2);
+    weft_oracle_output(b, weft_scan_last(total));
+}
+
 static const weft_oracle_case cases[] = {
     {.name = "network",
      .build = build_network,
@@ -160,6 +182,7 @@ static const weft_oracle_case cases[] = {
     {.name = "sums", .build = build_sums, .layout = "steps:data?,hidden:model?"},
     {.name = "nested", .build = build_nested, .layout = "batch:data?,hidden:model?,to:model?"},
     {.name = "parts", .build = build_parts, .layout = "batch:data?,wide:model?"},
+    {.name = "dropout", .build = build_dropout, .layout = "batch:data?,hidden:model?"},
     {.name = "while", .build = build_while, .layout = "batch:data?,hidden:model?"}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 

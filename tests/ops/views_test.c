@@ -105,6 +105,38 @@ static void build_nested(weft_oracle_build *b)
     weft_oracle_output(b, weft_scan_stack(product, steps));
 }
 
+/* One part of the next value is there while the old one is still read: they lie in different memory. */
+static void build_late(weft_oracle_build *b)
+{
+    const weft_dim first = {"first", 2}, rest = {"rest", 3};
+    const weft_value xs = input(b, WEFT_DIMS(steps, first, other));
+    const weft_value z = input(b, WEFT_DIMS(rest, batch, first, other));
+    const weft_value begin = input(b, WEFT_DIMS(batch, hidden));
+    const weft_value trip = weft_scan_begin(b->graph, TRIPS), h = weft_scan_carry(begin);
+    const weft_value a = weft_tanh(weft_scan_each(xs, steps));
+    const weft_value q = weft_einsum(WEFT_DIMS(batch, first), weft_rename(a, other, hidden), h);
+    const weft_value c = weft_tanh(weft_einsum(WEFT_DIMS(rest, other), z, q));
+    weft_scan_next(h, weft_rename(weft_concat(a, c, first, rest, batch), other, hidden));
+    weft_scan_end(trip);
+    weft_oracle_output(b, weft_scan_last(h));
+}
+
+/* A loop reads a tensor and a slice of it, for the last time: its result is not made there. */
+static void build_last_read(weft_oracle_build *b)
+{
+    const weft_dim one = {"one", 1};
+    const weft_value xs = input(b, WEFT_DIMS(steps, batch, in));
+    const weft_value w = input(b, WEFT_DIMS(in, hidden)), u = input(b, WEFT_DIMS(hidden, in));
+    const weft_value none = weft_constant(b->graph, WEFT_F64, WEFT_DIMS(batch, in), 0.0);
+    const weft_value trip = weft_scan_begin(b->graph, TRIPS), h = weft_scan_carry(none);
+    const weft_value x = weft_tanh(weft_add(weft_scan_each(xs, steps), h));
+    const weft_value p = weft_einsum(WEFT_DIMS(batch, hidden), x, w);
+    const weft_value s = weft_reshape(weft_slice(p, hidden, 2, one), WEFT_DIMS(batch));
+    weft_scan_next(h, weft_einsum(WEFT_DIMS(batch, in), weft_tanh(weft_mul(p, s)), u));
+    weft_scan_end(trip);
+    weft_oracle_output(b, weft_scan_last(h));
+}
+
 static const bool gru = true, lstm = false;
 static const weft_oracle_case cases[] = {
     {.name = "lstm",
@@ -117,7 +149,9 @@ static const weft_oracle_case cases[] = {
      .layout = "in:model?,both:data?,gate:model?"},
     {.name = "places", .build = build_places, .layout = "hidden:data?"},
     {.name = "slices", .build = build_slices, .layout = "batch:data?,half:model?"},
-    {.name = "nested", .build = build_nested, .layout = "steps:data?,hidden:model?"}};
+    {.name = "nested", .build = build_nested, .layout = "steps:data?,hidden:model?"},
+    {.name = "late", .build = build_late, .layout = "batch:data?,hidden:model?"},
+    {.name = "last read", .build = build_last_read, .layout = "batch:data?,hidden:model?"}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 /* ---- plans ---------------------------------------------------------------------------------------- */
@@ -205,12 +239,37 @@ static void test_trips_written_down_agree(void)
     }
 }
 
+/* What is made before a guard may not be the next value yet, whatever it is called behind it. */
+static void test_a_trip_that_is_broken_off_leaves_what_is_carried(void)
+{
+    weft_error error = {0};
+    weft_program *program = NULL;
+    weft_oracle_build b = {.graph = weft_graph_create(3)};
+    const weft_value first = input(&b, WEFT_DIMS(hidden)), w = input(&b, WEFT_DIMS(hidden, other));
+    const weft_value limit = weft_constant(b.graph, WEFT_F64, WEFT_SCALAR, 100.0);
+    const weft_value trip = weft_scan_begin(b.graph, TRIPS), x = weft_scan_carry(first);
+    const weft_value p = weft_scale(weft_einsum(WEFT_DIMS(other), x, w), 4.0);
+    weft_scan_while(weft_less(weft_sum(WEFT_SCALAR, weft_square(p)), limit));
+    weft_scan_next(x, weft_rename(p, other, hidden));
+    weft_scan_end(trip);
+    const weft_value squares = weft_sum(WEFT_SCALAR, weft_square(weft_scan_last(x)));
+    double found = 0;
+    CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(squares), NULL, &program, &error), error);
+    CHECK_OK(weft_oracle_fill(&b, program, &error), error);
+    CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read_scalar(program, squares, &found, &error), error);
+    CHECK(found > 0.0 && found < 100.0);
+    CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
+    CHECK_EQ_INT(weft_graph_destroy(&b.graph), WEFT_OK);
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "model:2", "data:2,model:2", "data:3"};
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 4, &error), error)) {
         RUN(test_a_trip_of_an_lstm_copies_what_is_carried_alone);
+        RUN(test_a_trip_that_is_broken_off_leaves_what_is_carried);
         RUN(test_what_is_planned_is_measured);
         RUN(test_meshes_agree);
         RUN(test_trips_written_down_agree);

@@ -29,8 +29,9 @@ typedef struct weft_compile_options {
        box on every rank (the same layout gives that; on one rank every layout does). It must outlive the new one.
        NULL: none */
     weft_program *share;
-    /* a pass ("unroll", "expand", "simplify", "place", "lower", "accumulate", "elide_casts", "fuse", "fuse_horizontal", "order",
-     * "bucket", "hoist", "prefetch", "schedule"): its result is printed to stderr; NULL: none */
+    /* a pass ("unroll", "expand", "simplify", "cut_first", "join_parts", "fission", "place", "lower", "accumulate",
+     * "elide_casts", "copy_casts", "fuse", "fuse_horizontal", "order", "bucket", "hoist", "prefetch", "views",
+     * "schedule"): its result is printed to stderr; NULL: none */
     const char *dump;
     /* How work is cut, and what "cheap" means: weft/research/policy.h. NULL: the cheapest way, by the usual prices. */
     const weft_policy *policy;

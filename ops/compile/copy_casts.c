@@ -36,6 +36,8 @@ static weft_status find_casts(copying *c, uint32_t n_steps, weft_error *error)
             c->cast[step->out[0]] = s + 1;
     }
     for (uint32_t id = 1; id < plan->n_placed; id++)
+        c->n_reads[weft_placed_owner(plan, id)] += plan->placed[id].is_output;
+    for (uint32_t id = 1; id < plan->n_placed; id++)
         if (c->n_reads[id] < 2) c->cast[id] = 0;
     return WEFT_OK;
 }

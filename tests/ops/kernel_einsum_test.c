@@ -261,21 +261,25 @@ static void test_empty_contraction_gives_zeros(void)
     call_free(&call);
 }
 
-/* Results of bf16 whose sums do not all have memory at once, in some orders: 2.2 million of them. */
+/* Results of bf16 whose sums do not all have memory at once, in some orders: 2.1 million of them. Of some, one row or column is
+ * left behind the others. */
 static void test_large_results_of_bf16(void)
 {
-    const part m = {"m", 1500, 0, 1500}, n = {"n", 1460, 0, 1460}, k = {"k", 21, 0, 21};
-    for (int order = 0; order < 8; order += 3) {
-        weft_call call = {.n_in = 2, .n_out = 1};
-        const part a[2][2] = {{m, k}, {k, m}}, b[2][2] = {{k, n}, {n, k}},
-                   out[2][2] = {{m, n}, {n, m}};
-        call.in[0] = view_of(WEFT_BF16, 2, a[order & 1]);
-        call.in[1] = view_of(WEFT_BF16, 2, b[order >> 1 & 1]);
-        call.out[0] = view_of(WEFT_F32, 2, out[order >> 2 & 1]);
-        run_on_lanes(weft_einsum_cpu, &call);
-        compare_narrow(&call);
-        call_free(&call);
-    }
+    static const int64_t sizes[][2] = {{1500, 1460}, {1489, 1400}, {1400, 1489}};
+    for (int i = 0; i < 3; i++)
+        for (int order = 0; order < 8; order += i == 0 ? 3 : 4) {
+            const part m = {"m", sizes[i][0], 0, sizes[i][0]},
+                       n = {"n", sizes[i][1], 0, sizes[i][1]}, k = {"k", 21, 0, 21};
+            weft_call call = {.n_in = 2, .n_out = 1};
+            const part a[2][2] = {{m, k}, {k, m}}, b[2][2] = {{k, n}, {n, k}},
+                       out[2][2] = {{m, n}, {n, m}};
+            call.in[0] = view_of(WEFT_BF16, 2, a[order & 1]);
+            call.in[1] = view_of(WEFT_BF16, 2, b[order >> 1 & 1]);
+            call.out[0] = view_of(WEFT_F32, 2, out[order >> 2 & 1]);
+            run_on_lanes(weft_einsum_cpu, &call);
+            compare_narrow(&call);
+            call_free(&call);
+        }
 }
 
 int main(void)

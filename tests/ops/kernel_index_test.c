@@ -1,6 +1,9 @@
 /* gather, pick and scatter_add against the definition, element by element; ids outside the box
  * included. */
 #include "kernel_views.h"
+#include "weft/extend/half.h"
+
+extern const weft_kernel weft_kernel_gather, weft_kernel_pick;
 
 static weft_view random_ids(int n, const part *parts, int64_t size)
 {
@@ -29,16 +32,23 @@ static int64_t matching(const weft_view *view, const weft_view *like, int64_t i,
     return view_index(view, at);
 }
 
-static void check_gather(weft_launch kernel, weft_call *call, const weft_dim_attributes *attributes)
+static void check_gather(const weft_kernel *kernel, weft_call *call,
+                         const weft_dim_attributes *attributes)
 {
     const weft_view *table = &call->in[0], *ids = &call->in[1], *out = &call->out[0];
     call->attributes = attributes;
-    run_on_lanes(kernel, call);
+    CHECK(kernel->takes(call));
+    call->scratch = malloc((size_t)kernel->scratch(call) + 1);
+    if (call->scratch == NULL) exit(2);
+    run_on_lanes(kernel->launch, call);
     for (int64_t i = 0; i < weft_view_count(out); i++) {
         const int64_t id = (int64_t)view_get(ids, matching(ids, out, i, NULL, 0));
         const int64_t from = matching(table, out, i, attributes->dim, id);
-        CHECK(view_get(out, i) == (from < 0 ? 0 : view_get(table, from)));
+        const double x = from < 0 ? 0 : view_get(table, from);
+        CHECK(view_get(out, i) ==
+              (out->dtype == WEFT_BF16 ? (double)weft_bf16_round((float)x) : x));
     }
+    free(call->scratch);
     call_free(call);
 }
 
@@ -55,7 +65,7 @@ static void test_gather_reads_the_rows_it_holds(void)
             call.in[0] = view_of((weft_dtype)dtype, 3, tables[i % 3]);
             call.in[1] = random_ids(2, (part[]){batch, seq}, vocab.size);
             call.out[0] = view_of((weft_dtype)dtype, 4, (part[]){batch, seq, embed, extra});
-            check_gather(weft_gather_cpu, &call, &(weft_dim_attributes){"vocab", vocab.size});
+            check_gather(&weft_kernel_gather, &call, &(weft_dim_attributes){"vocab", vocab.size});
         }
 }
 
@@ -72,8 +82,28 @@ static void test_pick_takes_one_element_of_each_row(void)
             call.in[1] =
                 random_ids(2, i % 2 ? (part[]){batch, seq} : (part[]){seq, batch}, vocab.size);
             call.out[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, seq});
-            check_gather(weft_pick_cpu, &call, &(weft_dim_attributes){"vocab", vocab.size});
+            check_gather(&weft_kernel_pick, &call, &(weft_dim_attributes){"vocab", vocab.size});
         }
+}
+
+static void test_another_dtype_comes_out(void)
+{
+    static const weft_dtype dtypes[2][2] = {{WEFT_F32, WEFT_BF16}, {WEFT_BF16, WEFT_F32}};
+    for (int i = 0; i < 100; i++) {
+        const part vocab = random_part("vocab", 40), batch = random_part("batch", 9),
+                   seq = random_part("seq", 9), embed = random_part("embed", 200);
+        const weft_dim_attributes attributes = {"vocab", vocab.size};
+        const weft_dtype from = dtypes[i % 2][0], to = dtypes[i % 2][1];
+        weft_call rows = {.n_in = 2, .n_out = 1}, elements = rows;
+        rows.in[0] = view_of(from, 2, (part[]){vocab, embed});
+        rows.in[1] = random_ids(2, (part[]){batch, seq}, vocab.size);
+        rows.out[0] = view_of(to, 3, (part[]){batch, seq, embed});
+        check_gather(&weft_kernel_gather, &rows, &attributes);
+        elements.in[0] = view_of(from, 3, (part[]){batch, vocab, seq});
+        elements.in[1] = random_ids(2, (part[]){batch, seq}, vocab.size);
+        elements.out[0] = view_of(to, 2, (part[]){batch, seq});
+        check_gather(&weft_kernel_pick, &elements, &attributes);
+    }
 }
 
 /* out is the sum so far, where there is one, and the rows of each id. */
@@ -169,7 +199,7 @@ static void test_empty_boxes(void)
     call.in[0] = view_of(WEFT_F32, 2, (part[]){none, embed});
     call.in[1] = random_ids(1, &batch, 7);
     call.out[0] = view_of(WEFT_F32, 2, (part[]){batch, embed});
-    check_gather(weft_gather_cpu, &call, &(weft_dim_attributes){"vocab", 7});
+    check_gather(&weft_kernel_gather, &call, &(weft_dim_attributes){"vocab", 7});
     weft_call scatter = {.n_in = 2, .n_out = 1};
     scatter.in[0] = view_of(WEFT_F32, 2, (part[]){nobody, embed});
     scatter.in[1] = random_ids(1, &nobody, 7);
@@ -182,6 +212,7 @@ int main(void)
     if (!streams_open()) return 1;
     RUN(test_gather_reads_the_rows_it_holds);
     RUN(test_pick_takes_one_element_of_each_row);
+    RUN(test_another_dtype_comes_out);
     RUN(test_scatter_add_sums_rows_of_one_id);
     RUN(test_scatter_add_to_a_large_table);
     RUN(test_empty_boxes);

@@ -329,8 +329,10 @@ void weft_gemm(const weft_product *x, void *scratch)
                  .lane = x->lane,
                  .unit = x->unit,
                  .narrow = x->narrow.data};
-    /* of an element of one row or column no stride is meant: c's rows, or those of its transpose, are contiguous */
-    const bool is_turned = x->c.column != 1 && x->n > 1;
+    /* of an element of one row or column no stride is meant: the result's rows, or those of its transpose, are contiguous. The sums
+     * of one row are so either way, where it goes as bf16 may not */
+    const weft_matrix *result = x->narrow.data != NULL ? &x->narrow : &x->c;
+    const bool is_turned = result->column != 1 && x->n > 1;
     const weft_matrix *a = is_turned ? &x->b : &x->a, *b = is_turned ? &x->a : &x->b;
     p.m = is_turned ? x->n : x->m, p.n = is_turned ? x->m : x->n;
     const bool takes_rows = x->m >= x->n;

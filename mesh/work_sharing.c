@@ -124,7 +124,7 @@ static void await_helpers(const weft_work *s, int lane, span mine, weft_wait_sig
 /* Fewer at the end, so that nobody waits long for the last. */
 static int64_t how_many(const weft_work *s, span left, int64_t most)
 {
-    const int64_t n = left.end - left.first, least = (most + 2) / 3;
+    const int64_t n = left.end - left.first, least = (most - 1) / 3 + 1;
     if (n > most) return most;
     if (s->n_lanes == 1 || n <= least) return n;
     return (n + 1) / 2 > least ? (n + 1) / 2 : least;

@@ -302,6 +302,43 @@ static void test_many_taps(void)
     }
 }
 
+/* Phases of which one sums along places and another along the batch: their tiles are not as many. */
+static void test_unlike_phases(void)
+{
+    for (int channels = 1; channels < 12; channels += 5) {
+        product c = {.attributes = {.n_windows = 2}};
+        c.attributes.window[0] = (weft_conv_window){"i", "s", "o", 1, 1, -1, 1};
+        c.attributes.window[1] = (weft_conv_window){"j", "t", "p", 1, 1, 1, 2};
+        add_whole(&c, "i", true, true, true, 64);
+        c.d[0].w = "s", c.d[0].of_w = (part){"s", 40, 0, 40};
+        c.d[0].y = "o", c.d[0].of_y = (part){"o", 4, 0, 4};
+        add_whole(&c, "batch", true, true, false, 3);
+        add_whole(&c, "j", true, true, true, 4);
+        c.d[2].w = "t", c.d[2].of_w = (part){"t", 3, 0, 3};
+        c.d[2].y = "p", c.d[2].of_y = (part){"p", 4, 0, 4};
+        add_whole(&c, "channel", true, false, true, channels);
+        add_whole(&c, "feature", false, true, true, 32);
+        check(&c, WEFT_F32, false);
+    }
+}
+
+/* The gradient of strides far longer than the data: a million phases, of which almost none has anything. */
+static void test_long_strides(void)
+{
+    product c = {.attributes = {.n_windows = 2}};
+    for (int s = 0; s < 2; s++) {
+        add_window(&c, s, 1);
+        weft_conv_window *w = &c.attributes.window[s];
+        w->stride = w->dilation = 1, w->offset = -1, w->over = 1000;
+        c.d[s].of_x = (part){w->x, 2, 0, 2};
+        c.d[s].of_w = (part){w->w, 3, 0, 3};
+        c.d[s].of_y = (part){w->y, 20, 0, 20};
+    }
+    add_whole(&c, "channel", true, true, false, 4);
+    add_whole(&c, "feature", false, true, true, 32);
+    check(&c, WEFT_F32, false);
+}
+
 /* Results that are written past the caches: more than 8 MB, whole vectors, and not all of them. */
 static void test_large_results(void)
 {
@@ -336,6 +373,8 @@ int main(void)
     RUN(test_channels_by_themselves);
     RUN(test_sums);
     RUN(test_many_taps);
+    RUN(test_unlike_phases);
+    RUN(test_long_strides);
     RUN(test_large_results);
     streams_close();
     return weft_test_report();

@@ -46,12 +46,15 @@ static inline void view_add(weft_view *view, part p)
     view->box.end[d] = p.end;
 }
 
-/* Memory of exactly the view's bytes, so that the address sanitizer sees every step too far. */
+/* Memory of exactly the view's bytes, so that the address sanitizer sees every step too far. Large views are aligned to a line,
+ * as what kernels write past the caches has to be. */
 static inline void view_take(weft_view *view, weft_dtype dtype)
 {
+    const size_t bytes = (size_t)weft_view_count(view) * weft_dtype_bytes(dtype);
     view->dtype = dtype;
-    view->data = malloc((size_t)weft_view_count(view) * weft_dtype_bytes(dtype));
-    if (view->data == NULL && weft_view_count(view) > 0) exit(2);
+    view->data = bytes < (1 << 20) ? malloc(bytes) : NULL;
+    if (bytes >= (1 << 20) && posix_memalign(&view->data, 64, bytes) != 0) exit(2);
+    if (view->data == NULL && bytes > 0) exit(2);
 }
 
 static inline double view_get(const weft_view *view, int64_t i)

@@ -100,8 +100,10 @@ static inline bool weft_conv_is_in(const weft_conv *c, const int64_t *at, int64_
 bool weft_conv_plan_rows(weft_conv *c);
 /* What of it follows from the dims. */
 void weft_conv_settle(weft_conv *c);
-/* conv_phase.c: windows with gaps make so many convolutions without. Settles it. */
+/* conv_phase.c: windows with gaps make so many convolutions without; some number above WEFT_CONV_PHASES: too many. */
 int64_t weft_conv_count_phases(const weft_conv *c);
+enum { WEFT_CONV_PHASES = 4096 };
+/* One of them, settled. */
 void weft_conv_take_phase(const weft_conv *c, int64_t phase, weft_conv *of);
 /* conv_items.c: the items [begin, end) of weft_parallel_whole. */
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane);

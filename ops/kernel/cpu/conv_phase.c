@@ -67,7 +67,7 @@ static void drop_ones(weft_conv_dims *dims)
 int64_t weft_conv_count_phases(const weft_conv *c)
 {
     int64_t n = 1;
-    for (int s = 0; s < c->n_windows; s++)
+    for (int s = 0; s < c->n_windows && n <= WEFT_CONV_PHASES; s++)
         n *= c->window[s].over;
     return n;
 }

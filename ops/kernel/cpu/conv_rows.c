@@ -230,14 +230,14 @@ void weft_conv_settle(weft_conv *c)
 {
     weft_conv_rows *r = &c->rows;
     merge(&c->k);
-    for (int s = 0; s < c->n_windows; s++)
-        spread(&c->k, s, &r->low[s], &r->high[s]);
     const int run = find_run(c);
     r->run = (weft_conv_dim){.size = 1, .window = -1};
     if (run >= 0) {
         r->run = c->k.dim[run];
         take_out(&c->k, run);
     }
+    for (int s = 0; s < c->n_windows; s++)
+        spread(&c->k, s, &r->low[s], &r->high[s]);
     cut_runs(r, weft_conv_count(&c->k));
     r->inner = 1;
     for (int d = c->m.n - 1; d >= 0 && (r->run.window < 0 || c->m.dim[d].window < 0); d--)
@@ -257,23 +257,24 @@ static bool fits_runs(const weft_conv *c)
             r->part * r->run.x * bytes <= WEFT_CONV_ZEROS - WEFT_RUN_VECTORS * WEFT_RUN_BYTES);
 }
 
-/* The first phase has most rows. */
+/* Phases may have runs along other dims, and so tiles of fewer rows: as many as any of them has. */
 static bool settle_phases(weft_conv *c)
 {
-    weft_conv first;
-    c->rows.n_phases = weft_conv_count_phases(c);
-    if (c->rows.n_phases == 1) {
+    weft_conv_rows *r = &c->rows;
+    r->n_phases = weft_conv_count_phases(c);
+    if (r->n_phases == 1) {
         weft_conv_settle(c);
         return fits_runs(c);
     }
-    for (int64_t i = c->rows.n_phases - 1; i >= 0; i--) {
-        weft_conv_take_phase(c, i, &first);
-        if (!fits_runs(&first)) return false;
+    r->n_tiles = 0;
+    for (int64_t i = 0; i < r->n_phases; i++) {
+        weft_conv phase;
+        weft_conv_take_phase(c, i, &phase);
+        if (!fits_runs(&phase)) return false;
+        if (phase.rows.n_tiles > r->n_tiles) r->n_tiles = phase.rows.n_tiles;
     }
-    c->rows.inner = first.rows.inner;
-    c->rows.n_tiles = first.rows.n_tiles;
-    c->rows.part = weft_conv_count(&c->k) / c->rows.n_phases + 1;
-    c->rows.n_runs = 1;
+    r->part = weft_conv_count(&c->k) / r->n_phases + 1;
+    r->n_runs = 1;
     return true;
 }
 
@@ -335,9 +336,10 @@ static void run(const weft_conv *c, weft_stream *stream)
 
 bool weft_conv_plan_rows(weft_conv *c)
 {
-    enum { LEAST_WORK = 4096, MOST_PHASES = 256 };
+    enum { LEAST_WORK = 4096 };
     weft_conv t = *c;
     if (weft_run_kernels_of(c->dtype) == NULL || c->stream == NULL) return false;
+    if (weft_conv_count_phases(c) > WEFT_CONV_PHASES) return false;
     drop_windows(&t);
     if (weft_conv_count(&t.m) * weft_conv_count(&t.n) * weft_conv_count(&t.k) *
             weft_conv_count(&t.free) <

@@ -105,6 +105,8 @@ bool weft_graph_dim(weft_graph *graph, const char *op, weft_dim dim,
                     weft_dim_attributes *attributes);
 /* The same dim under a name nobody else uses, where one tensor would need it twice. */
 weft_dim weft_dim_beside(weft_graph *graph, weft_dim dim);
+/* Whether ranks can share so many blocks of dim `dim`, which stand where it does: some axis that splits it divides them. */
+bool weft_shares_blocks(const weft_spec *spec, int dim, int64_t blocks, const weft_mesh *mesh);
 /* Inputs and variables: named, typed, with a first value. */
 weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
                           const weft_shape *shape, weft_initial initial);

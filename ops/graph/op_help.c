@@ -330,6 +330,13 @@ void weft_factors_whole(const weft_site *site, const char *name, weft_factors *f
     factors->n_factors = kept;
 }
 
+bool weft_shares_blocks(const weft_spec *spec, int dim, int64_t blocks, const weft_mesh *mesh)
+{
+    for (int a = 0; a < spec->n_split[dim]; a++)
+        if (blocks % weft_mesh_axis_size(mesh, spec->split[dim][a]) == 0) return true;
+    return false;
+}
+
 void weft_factor_show(const weft_site *site, weft_factors *factors, int operand,
                       const weft_window *window)
 {

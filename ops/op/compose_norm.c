@@ -36,10 +36,20 @@ static weft_value cut_into_groups(weft_value x, weft_dim groups, weft_dim within
     return weft_reshape(x, cut);
 }
 
-/* A gain or a bias, cut as x is, so that it is applied in the pass that normalizes. */
-static weft_value of_groups(weft_value gain, weft_dim channel, weft_dim groups, weft_dim within)
+/* Whether all dims of a gain or a bias are x's. */
+static bool is_within(weft_value gain, weft_value x)
 {
-    const bool has_it = gain.id != 0 && weft_dim_of(gain, channel.name).size == channel.size;
+    if (gain.id == 0) return false;
+    const weft_shape *shape = weft_shape_of(gain);
+    for (int d = 0; d < shape->n_dims; d++)
+        if (weft_dim_of(x, shape->dims[d].name).size != shape->dims[d].size) return false;
+    return true;
+}
+
+/* A gain or a bias, cut as x is, so that it is applied in the pass that normalizes. */
+static weft_value of_groups(weft_value gain, weft_dim groups, weft_dim within)
+{
+    const bool has_it = weft_shape_find(weft_shape_of(gain), groups.name) >= 0;
     return has_it ? cut_into_groups(gain, groups, within) : gain;
 }
 
@@ -66,8 +76,10 @@ weft_value weft_group_norm(weft_value x, weft_value gain, weft_value bias, weft_
     const weft_dim groups = {channel.name, n_groups};
     const weft_value normal = weft_normalize(cut, over, epsilon);
     if (normal.id == 0) return normal;
-    return weft_reshape(with_gain(normal, of_groups(gain, channel, groups, within),
-                                  of_groups(bias, channel, groups, within), weft_dtype_of(x)),
+    if (!is_within(gain, x) || !is_within(bias, x)) /* with dims of their own, or wrong */
+        return with_gain(weft_reshape(normal, *weft_shape_of(x)), gain, bias, weft_dtype_of(x));
+    return weft_reshape(with_gain(normal, of_groups(gain, groups, within),
+                                  of_groups(bias, groups, within), weft_dtype_of(x)),
                         *weft_shape_of(x));
 }
 

@@ -1,7 +1,9 @@
 /* cumulate.c: sums, products and largest elements along a dim, by blocks.
  *
  * A node says in how many blocks its dim is. A kernel does all of them in one pass where the dim is whole. Where it is split the
- * node becomes what it stands for: sums within blocks, which any axis may cut, and sums of blocks. Both have the same bits. Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
+ * node becomes what it stands for: sums within blocks, which any axis may cut, and sums of blocks. Both have the same bits.
+ *
+ * Long is what has at least two elements for each of 48 blocks, a number that many meshes divide. A dim that blocks do not
  * divide is padded, where the walk ends. Blocks have the dim's name, so that it is laid out as the dim itself.
  */
 #include "cumulate.h"
@@ -38,8 +40,7 @@ bool weft_cumulate_is_apart(const weft_site *site, const weft_spec *in, const we
 {
     const weft_cumulate_attributes *attributes = site->attributes;
     const int dim = weft_shape_find(&site->in[0].shape, attributes->dim);
-    (void)mesh;
-    return attributes->blocks > 0 && in[0].n_split[dim] > 0;
+    return attributes->blocks > 0 && weft_shares_blocks(&in[0], dim, attributes->blocks, mesh);
 }
 
 static weft_value emit(const weft_op *op, weft_value x, weft_dim dim, bool exclusive, bool reverse,

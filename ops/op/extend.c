@@ -107,7 +107,7 @@ weft_status weft_extend_kernel(const char *op, const weft_kernel *kernel, weft_e
     WEFT_GIVEN(op, error);
     WEFT_GIVEN(kernel, error);
     WEFT_TRY(weft_size_take(kernel, &taken, offsetof(weft_kernel, release),
-                            WEFT_SIZE_TO(weft_kernel, rounds), "weft_extend_kernel", error));
+                            offsetof(weft_kernel, spare), "weft_extend_kernel", error));
     const weft_op *of = op_called(op);
     if (of == NULL) return fail_unknown(op, error);
     if (of->element != NULL || of->expands)

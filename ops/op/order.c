@@ -81,7 +81,7 @@ static bool is_apart(const weft_site *site, const weft_spec *in, const weft_mesh
     const weft_order_attributes *a = site->attributes;
     const weft_shape *shape = &site->in[0].shape;
     if (weft_order_is_few(shape, a->size, a->count))
-        return in[0].n_split[weft_shape_find(shape, a->dim)] > 0;
+        return weft_shares_blocks(&in[0], weft_shape_find(shape, a->dim), WEFT_ORDER_BLOCKS, mesh);
     return weft_order_goes_by_columns(site, 0, in, mesh);
 }
 

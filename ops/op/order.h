@@ -10,7 +10,8 @@ double weft_order_last(weft_dtype dtype, bool descending);
 /* The last of i64, ascending, is no double: then what is padded is ordered as its opposite, the largest first. */
 bool weft_order_is_turned(weft_dtype dtype, bool descending);
 
-/* order_blocks.c: whether `count` of a dim of `size` are so few that blocks of it are ordered by themselves. */
+/* order_blocks.c: into how many blocks a dim is cut, and whether `count` of a dim of `size` are so few that blocks of it are ordered by themselves. */
+enum { WEFT_ORDER_BLOCKS = 48 };
 bool weft_order_is_few(const weft_shape *shape, int64_t size, int64_t count);
 /* Which elements are wanted: the largest first or the least; and of equal ones the last first, or the first. The largest with the
  * last first are what sort puts at its end. */

@@ -8,7 +8,7 @@
 #include "order.h"
 #include "weft/ops.h"
 
-enum { BLOCKS = 48, LEAST = 2 * BLOCKS };
+enum { BLOCKS = WEFT_ORDER_BLOCKS, LEAST = 2 * BLOCKS };
 
 bool weft_order_is_few(const weft_shape *shape, int64_t size, int64_t count)
 {

@@ -42,8 +42,8 @@ FAULTS = [
     # ---- ops: values
     Fault("gather_reads_one_more", "ops/kernel/cpu/index.c", "const bool held = id >= x->first && id < x->end;",
           "const bool held = id >= x->first && id <= x->end;", "^ops/kernel_index$"),
-    Fault("exclusive_sums_are_not", "ops/kernel/cpu/cumulate.c", ".exclusive = attributes->exclusive,", ".exclusive = false,",
-          "^oracle/values$|^reference/"),
+    Fault("exclusive_sums_are_not", "ops/kernel/cpu/cumulate.c", ".exclusive = a->exclusive,", ".exclusive = false,",
+          "^ops/kernel_along$|^oracle/values$|^reference/"),
     Fault("later_of_equals_is_the_argmax", "ops/kernel/cpu/reduce_merge.h", "better = b> a", "better = b>= a",
           "^ops/kernel_reduce$|^autodiff/ties$"),
     Fault("lse_scales_by_the_other_maximum", "ops/kernel/cpu/reduce_merge.h", "other[C1 + i] * exp(b - m)", "other[C1 + i] * exp(a - m)",
@@ -52,8 +52,8 @@ FAULTS = [
           "^ops/kernel_reduce$"),
     Fault("maximum_of_nan_is_a_number", "ops/kernel/cpu/reduce_state.c", "best = x[i] > best ? x[i] : best;                                                      \\\n            nan |= x[i] != x[i];",
           "best = x[i] > best ? x[i] : best; nan |= 0;", "^ops/kernel_reduce$"),
-    Fault("nan_is_sorted_by_its_bits", "ops/kernel/cpu/order.c", "if (value != value) return (U)-1;", "",
-          "^ops/order$|^oracle/(values|extremes)$"),
+    Fault("nan_is_sorted_by_its_bits", "ops/kernel/cpu/order.c", "(value != value ? (KEY)-1 : key) ^ flip;", "key ^ flip;",
+          "^ops/(kernel_along|order)$|^oracle/(values|extremes)$"),
     Fault("window_reaches_no_lower", "ops/op/conv.c", "window->offset + (spread < 0 ? spread : 0)", "window->offset",
           "^reference/spatial$|^oracle/ops$|^oracle/gradients$"),
     # ---- ops: gradients

@@ -175,7 +175,7 @@ static void check_row(const weft_call *call, int64_t row)
     free(order);
 }
 
-/* What rows are made of: numbers, some few of them, a slope either way, and a half that is NaN. */
+/* What rows are made of: numbers, some few of them, a slope either way, and a half that is NaN, of either sign. */
 enum { RANDOM, TIES, RISING, FALLING, NANS, KINDS };
 
 static void fill(weft_view *x, int kind)
@@ -187,7 +187,7 @@ static void fill(weft_view *x, int kind)
             view_set(x, i, -0.0);
         if (kind == RISING || kind == FALLING) view_set(x, i, (double)(kind == RISING ? i : n - i));
         if (kind == NANS && random_below(2) == 0 && weft_dtype_is_float(x->dtype))
-            view_set(x, i, (double)NAN);
+            view_set(x, i, random_below(2) == 0 ? (double)NAN : -(double)NAN);
     }
     if (kind == RANDOM && x->dtype == WEFT_I32)
         view_set(x, 0, INT32_MIN), view_set(x, n - 1, INT32_MAX);

@@ -9,6 +9,7 @@
 
 static const weft_dim row = {"row", 4}, column = {"column", 7}, none = {"nothing", 3},
                       to = {"to", 9}, entry = {"entry", 5};
+static const weft_dim of_groups = {"column", 1};
 static weft_graph *graph;
 static weft_value x, y, ids, whole;
 
@@ -37,6 +38,9 @@ static void test_products_and_norms(void)
     REFUSED(weft_triangle(graph, row, column, (int64_t)1 << 40), "offset is 1099511627776");
     REFUSED(weft_group_norm(x, y, y, column, 3, WEFT_SCALAR, 1e-5),
             "column:7 is not to be cut into 3 groups; take a number that divides it");
+    REFUSED(weft_group_norm(x, weft_input(graph, "gain", WEFT_F32, WEFT_DIMS(of_groups)), y, column,
+                            1, WEFT_SCALAR, 1e-5),
+            "the first operand is [row:4, column:7] and gain is [column:1]");
     REFUSED(weft_group_norm(x, y, y, none, 3, WEFT_SCALAR, 1e-5),
             "channels are nothing:3, but x is [row:4, column:7]");
     REFUSED(weft_instance_norm(x, y, y, WEFT_DIMS(none), 1e-5), "over nothing:3, but x is");

@@ -146,8 +146,9 @@ typedef struct cumulate {
         const SAME first = (SAME)((const T *)before)[0];                                           \
         for (int64_t k = 0; k < n && inner == 1; k++)                                              \
             to[k] = (T)BOTH(first, (SAME)to[k]);                                                   \
-        for (int64_t i = 0; i < n * inner && inner > 1; i++)                                       \
-            to[i] = (T)BOTH((SAME)((const T *)before)[i % inner * stride], (SAME)to[i]);           \
+        for (int64_t k = 0; k < n && inner > 1; k++, to += inner)                                  \
+            for (int64_t i = 0; i < inner; i++)                                                    \
+                to[i] = (T)BOTH((SAME)((const T *)before)[i * stride], (SAME)to[i]);               \
     }                                                                                              \
     ALWAYS void name##_along(const T *restrict x, T *restrict y, int64_t n,                        \
                              const T *restrict before, SUM *restrict sum, const bool exclusive)    \
@@ -351,8 +352,7 @@ static cumulating plan(const weft_call *call)
 /* By which way a line goes changes no bit of it. */
 static bool is_by_blocks(const cumulating *c)
 {
-    const bool is_narrow = c->inner > 1 || c->outer < 2 * GROUP;
-    return c->inner < LEAST_LINES && c->n_blocks > 1 && is_narrow;
+    return c->inner < LEAST_LINES && c->n_blocks > 1 && c->outer < 2 * GROUP;
 }
 
 static int64_t scratch(const weft_call *call)

@@ -33,8 +33,8 @@ static int ranks_of_host(const weft_mesh *mesh, const weft_machine_model *model,
     return ranks < all ? ranks : all;
 }
 
-/* All of a host's ranks together; *most: of the one that needs most. Of very many each is taken to need as much as rank 0, the
- * fullest. */
+/* All of a host's ranks together; *most: of the one that needs most. Of very many each is taken to need as much as the fullest of
+ * those that are looked at. */
 static weft_status add_up(const weft_program *program, int ranks, int64_t *bytes, int64_t *most,
                           weft_error *error)
 {

@@ -300,9 +300,9 @@ static bool open_lists(search_flows *f)
     f->variable = weft_arena_take(f->arena, tensors * sizeof *f->variable);
     f->next = weft_arena_take(f->arena, tensors * sizeof *f->next);
     f->n_gradients = weft_arena_take(f->arena, tensors * sizeof *f->n_gradients);
-    bool is_open = f->computes && f->is_kernel && f->order && f->before && f->behind &&
-                   f->arrivals && f->sources && f->targets && f->variable && f->next &&
-                   f->n_gradients;
+    bool is_open = f->computes && f->is_kernel && f->order && f->before && f->behind && f->ids &&
+                   f->from && f->to && f->arrivals && f->sources && f->targets && f->variable &&
+                   f->next && f->n_gradients;
     for (int p = 0; p < WEFT_PHASES; p++) {
         f->n_readers[p] = weft_arena_take(f->arena, tensors * sizeof **f->n_readers);
         is_open = is_open && f->n_readers[p];

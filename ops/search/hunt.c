@@ -22,9 +22,10 @@ enum {
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
  * and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
-/* For a machine a choice is planned up to so many times; and the first may end after so many times the time. */
 static const double JUST_ABOVE = 1 + 1e-5; /* times the best: nobody asks for higher floors */
-static const double TIMES_PLANNED = 4, LONGEST = 2;
+/* For a machine a choice is planned up to so many times; and the first may end after so many times the time. An estimate plans this
+ * many times its few layers: them, and some more. */
+static const double TIMES_PLANNED = 4, LONGEST = 2, ESTIMATED = 2.5;
 
 /* What was planned, in the order of planning. */
 typedef struct looked {
@@ -275,7 +276,7 @@ static bool is_time_for_whole(const hunt *h, const looked *l)
     (void)weft_search_choice_of(h->s, outline_of(h, l->candidate), setting_of(h, l->candidate),
                                 &choice);
     const double few = (double)weft_search_few_layers(h->options, &choice);
-    const double takes = few > 0 ? l->took * TIMES_PLANNED * layers / (2.5 * few) : 0;
+    const double takes = few > 0 ? l->took * TIMES_PLANNED * layers / (ESTIMATED * few) : 0;
     const double end = now() - h->s->begun + takes;
     return seconds <= 0 || end <= (isfinite(h->best) ? 1 : LONGEST) * seconds;
 }

@@ -168,7 +168,7 @@ static void turn_knobs(finder *f)
     for (int k = 0; k < f->from->n_knobs; k++)
         for (int above = 0; above < 2; above++) {
             weft_choice choice = *f->from;
-            if (f->from->knobs[k].is_asked) continue; /* it makes no step quicker */
+            if (f->from->knobs[k].is_asked) continue; /* nobody asked */
             choice.values[k] = next_value(&f->from->knobs[k], choice.values[k], above == 1);
             add(f, &choice);
         }

@@ -295,13 +295,15 @@ static void test_padding_says_nothing(void)
     kernel.size = sizeof kernel;
     kernel.name = "spare";
     kernel.priority = -2;
-    kernel.prepares_alike = true;
-    kernel.converts = kernel.rounds = false;
+    kernel.prepares_alike = kernel.converts = kernel.rounds = true;
     CHECK_EQ_INT(weft_extend_kernel("slice", &kernel, &error), WEFT_USAGE);
     CHECK_TEXT(error.message, "was compiled for a newer Weft");
     memset(kernel.spare, 0, sizeof kernel.spare);
     weft_error_clear(&error);
     CHECK_OK(weft_extend_kernel("slice", &kernel, &error), error);
+    for (int k = 0; (taken = weft_kernel_at(k, &op)) != NULL; k++)
+        if (strcmp(taken->name, "spare") == 0) break;
+    CHECK(taken && taken->prepares_alike && taken->converts && taken->rounds);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

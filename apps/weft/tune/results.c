@@ -20,12 +20,20 @@ static void print_head(const search *s)
     printf(" %9s %14s\n", "step", s->by);
 }
 
+/* What a trial came to that by: a member of a population may have taken another's settings since. */
+static char (*values_of(const search *s, int t))[SPACE_TEXT]
+{
+    trial *of = &s->trials[t];
+    const outcome *o = search_last(s, t);
+    return of->rounds && o ? of->rounds[o - of->outcomes].values : of->values;
+}
+
 static void print_trial(const search *s, int t)
 {
     const outcome *o = search_last(s, t);
     printf("%5d ", t);
     for (int a = 0; a < s->launch.space->n; a++)
-        printf(" %12s", s->trials[t].values[a]);
+        printf(" %12s", values_of(s, t)[a]);
     if (!o)
         printf(" %9s %14s\n", "-", "not begun");
     else if (isnan(o->result))
@@ -60,7 +68,7 @@ static void print_best(const search *s, int best)
     for (int i = 0; i < s->launch.n; i++)
         printf(" %s", s->launch.command[i]);
     for (int a = 0; a < s->launch.space->n; a++)
-        printf(" --%s=%s", s->launch.space->axes[a].name, s->trials[best].values[a]);
+        printf(" --%s=%s", s->launch.space->axes[a].name, values_of(s, best)[a]);
     char path[4200];
     trial_folder(s->launch.folder, &s->trials[best], path, sizeof path);
     printf("\nits run is in %s\n", path);
@@ -135,7 +143,7 @@ static json_t *trial_json(const search *s, int t)
     for (int k = 0; k < s->n_rungs; k++)
         seconds += s->trials[t].outcomes[k].seconds;
     return json_pack("{s:i, s:o, s:I, s:o, s:i, s:f, s:o, s:o}", "trial", t, "settings",
-                     values_json(s, s->trials[t].values), "step", (json_int_t)o->steps, "result",
+                     values_json(s, values_of(s, t)), "step", (json_int_t)o->steps, "result",
                      app_json_number(o->result), "status", o->status, "seconds", seconds, "rounds",
                      rounds_json(s, &s->trials[t]), "run", run);
 }
@@ -221,7 +229,7 @@ static void put_dots(FILE *out, const search *s, const scale *c, int a, double x
     for (int t = 0; t < s->n; t++) {
         const outcome *o = search_last(s, t);
         if (!o || isnan(o->result)) continue;
-        const double share = space_place(&s->launch.space->axes[a], s->trials[t].values[a]);
+        const double share = space_place(&s->launch.space->axes[a], values_of(s, t)[a]);
         fprintf(out,
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#1f5fa8\" fill-opacity=\"%.2f\">"
                 "<title>trial %d: %.6g at step %lld</title></circle>\n",

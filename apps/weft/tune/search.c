@@ -358,6 +358,14 @@ static weft_status say_failed(const search *s, weft_error *error)
     return weft_fail(error, WEFT_USAGE, "no trial came to anything; the first one said: %s", said);
 }
 
+/* What is there of an earlier start is not trained again, however little time there is. */
+static bool is_rung_done(const search *s, int k, const int *trials, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!s->trials[trials[i]].outcomes[k].is_done) return false;
+    return true;
+}
+
 static weft_status run_rungs(search *s, int *trials, weft_error *error)
 {
     int n = s->n;
@@ -369,7 +377,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
         const int cores = count_cores();
         r.n_parts = s->at_once < n ? s->at_once : n;
         r.cores = cores / r.n_parts > 0 ? cores / r.n_parts : 1;
-        WEFT_TRY(run_rung(&r, &(queue){trials, n, 0}, error));
+        if (!is_rung_done(s, k, trials, n)) WEFT_TRY(run_rung(&r, &(queue){trials, n, 0}, error));
         s->trained = count_trained(s);
         if (s->is_stopped) return WEFT_OK;
         if (s->eta > 0) n = select_best(s, k, trials, n);

@@ -29,7 +29,7 @@ typedef struct weft_advised {
         [WEFT_ADVICE_OPTIONS]; /* those that differ from the current ones, as a command line has them: "--zero 1" */
     double seconds;                       /* that a step is predicted to take */
     double work_seconds, exposed_seconds; /* of rank 0, as weft_prediction has them */
-    int64_t bytes;                        /* that a rank needs (weft_usage.total_bytes of rank 0) */
+    int64_t bytes; /* that a rank needs (weft_usage.total_bytes of the fullest rank) */
 } weft_advised;
 
 typedef struct weft_advice {

@@ -75,14 +75,14 @@ static weft_value unless_first(weft_value inner, weft_value both, weft_dim block
 static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim dim, bool exclusive,
                             bool reverse)
 {
-    const weft_shape *whole = weft_shape_of(x);
+    const weft_shape whole = *weft_shape_of(x); /* a copy: building moves the array */
     const weft_dim blocks = {dim.name, BLOCKS};
     weft_dim within = weft_dim_beside(x.graph, dim);
     within.size = dim.size / BLOCKS;
     weft_shape cut = {0};
-    for (int d = 0; d < whole->n_dims; d++) {
-        const bool is_it = strcmp(whole->dims[d].name, dim.name) == 0;
-        cut.dims[cut.n_dims++] = is_it ? blocks : whole->dims[d];
+    for (int d = 0; d < whole.n_dims; d++) {
+        const bool is_it = strcmp(whole.dims[d].name, dim.name) == 0;
+        cut.dims[cut.n_dims++] = is_it ? blocks : whole.dims[d];
         if (is_it) cut.dims[cut.n_dims++] = within;
     }
     const weft_value parts = weft_reshape(x, cut);
@@ -92,7 +92,7 @@ static weft_value by_blocks(const weft_cumulating *way, weft_value x, weft_dim d
     const weft_value inner =
         exclusive ? weft_emit_cumulate(way->op, parts, within, true, reverse) : sums;
     const weft_value both = way->both(before, inner);
-    return weft_reshape(way->ties ? unless_first(inner, both, blocks, reverse) : both, *whole);
+    return weft_reshape(way->ties ? unless_first(inner, both, blocks, reverse) : both, whole);
 }
 
 weft_value weft_cumulate_by_blocks(const weft_cumulating *way, weft_value x,

@@ -344,8 +344,8 @@ static weft_status look_at_range(bench *b, int64_t steps, double *numbers, int *
     weft_status status = weft_read(b->program, b->values[0], WEFT_F32, data, bytes, error);
     numbers[0] = (double)INFINITY, numbers[1] = (double)-INFINITY;
     for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
-        numbers[0] = fmin(numbers[0], (double)data[i]);
-        numbers[1] = fmax(numbers[1], (double)data[i]);
+        if ((double)data[i] < numbers[0]) numbers[0] = (double)data[i];
+        if ((double)data[i] > numbers[1]) numbers[1] = (double)data[i];
     }
     *n = 2;
     free(data);

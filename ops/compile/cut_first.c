@@ -79,13 +79,7 @@ static void cut(cutting *c, const weft_node *cutter)
         in[i] = cut_off(c, cutter, node->in[i]);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, node->attributes, node->attribute_bytes);
-    weft_graph_error_at(to, &node->origin);
-    for (uint32_t id = first; id < to->n_nodes; id++) {
-        to->nodes[id].origin = node->origin;
-        to->nodes[id].phase = node->phase;
-        to->nodes[id].again = node->again;
-        to->nodes[id].repeats = node->repeats;
-    }
+    weft_rewrite_origin(&c->rewrite, node, first);
     c->rewrite.value[cutter->out] = made.id;
 }
 

@@ -66,7 +66,6 @@ weft_value weft_whole_of(weft_graph *to, uint32_t value, weft_trips own, weft_tr
 /* Whether it is the same in all trips, and can be had outside. A value that can be lifted, in the new graph. */
 bool weft_is_fixed(const weft_fission *f, uint32_t value, uint32_t scan);
 weft_value weft_lift_value(weft_fission *f, uint32_t value, uint32_t scan, weft_trips all);
-void weft_set_origin(weft_rewrite *rewrite, const weft_node *node, uint32_t first);
 
 /* In the order of nodes: can its results be made before the scan? Then, when all are known: is it a product that is? */
 void weft_look_whether_it_lifts(weft_fission *f, const weft_node *node);

@@ -166,18 +166,6 @@ void weft_look_before(weft_fission *f, const weft_node *node)
 
 /* ---- in the new graph ---------------------------------------------------------------------------- */
 
-void weft_set_origin(weft_rewrite *rewrite, const weft_node *node, uint32_t first)
-{
-    weft_graph *to = rewrite->to;
-    weft_graph_error_at(to, &node->origin);
-    for (uint32_t id = first; id < to->n_nodes; id++) {
-        to->nodes[id].origin = node->origin;
-        to->nodes[id].phase = node->phase;
-        to->nodes[id].again = node->again;
-        to->nodes[id].repeats = node->repeats;
-    }
-}
-
 /* The node's op on what is lifted: as it is, or with the trips' dim more. */
 static weft_value lift_op(weft_fission *f, const weft_node *node, weft_trips all)
 {
@@ -194,7 +182,7 @@ static weft_value lift_op(weft_fission *f, const weft_node *node, weft_trips all
         return weft_no_value(to);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, site.attributes, node->attribute_bytes);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return made;
 }
 
@@ -212,7 +200,7 @@ weft_value weft_lift_value(weft_fission *f, uint32_t value, uint32_t scan, weft_
     const weft_value seen = its->trips.dim.name == NULL
                                 ? (weft_value){to, its->lifted}
                                 : weft_whole_of(to, its->lifted, its->trips, all);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return seen;
 }
 
@@ -256,7 +244,7 @@ static void turn(weft_fission *f, const weft_node *node)
         weft_lift_value(f, node->in[fixed], node->scan, (weft_trips){{NULL, 0}, false});
     const uint32_t first = f->rewrite.to->n_nodes;
     f->turned[node - f->rewrite.from->nodes] = weft_transpose(w, order_of(f, node, fixed)).id;
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
 }
 
 weft_value weft_multiply_turned(weft_fission *f, const weft_node *node)
@@ -268,7 +256,7 @@ weft_value weft_multiply_turned(weft_fission *f, const weft_node *node)
     in[fixed] = (weft_value){to, f->turned[node - f->rewrite.from->nodes]};
     in[1 - fixed] = (weft_value){to, f->rewrite.value[node->in[1 - fixed]]};
     const weft_value made = weft_emit(to, node->op, in, 2, node->attributes, node->attribute_bytes);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return made;
 }
 
@@ -291,6 +279,6 @@ weft_value weft_see_before(weft_fission *f, const weft_node *node)
     const uint32_t first = f->rewrite.to->n_nodes;
     const weft_value seen = weft_scan_each_of((weft_value){f->rewrite.to, its->lifted}, node->scan,
                                               its->trips.dim, its->trips.is_reversed);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return seen;
 }

@@ -102,7 +102,7 @@ static weft_value sum_up(weft_fission *f, uint32_t value, uint32_t scan, weft_tr
     const uint32_t first = to->n_nodes;
     const weft_value sum =
         weft_emit(to, node->op, in, node->n_in, node->attributes, node->attribute_bytes);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return sum;
 }
 
@@ -156,7 +156,7 @@ weft_value weft_make_last(weft_fission *f, const weft_node *last)
         sum = weft_add((weft_value){to, f->rewrite.value[begin]}, sum);
     if (weft_shape_of(sum)->n_dims < shape->n_dims) sum = weft_broadcast_to(sum, *shape);
     sum = weft_transpose(sum, *shape);
-    weft_set_origin(&f->rewrite, weft_maker_of(f, summand), first);
+    weft_rewrite_origin(&f->rewrite, weft_maker_of(f, summand), first);
     return sum;
 }
 
@@ -198,6 +198,6 @@ weft_value weft_make_stack(weft_fission *f, const weft_node *stack)
     if (!weft_site_with_dim(f, node, all.dim, has, &site)) return weft_no_value(to);
     const weft_value made =
         weft_emit(to, node->op, in, node->n_in, site.attributes, node->attribute_bytes);
-    weft_set_origin(&f->rewrite, node, first);
+    weft_rewrite_origin(&f->rewrite, node, first);
     return made;
 }

@@ -107,17 +107,10 @@ static weft_value join(const joining *j, const parts *p, int begin, int end)
 
 static void make_joined(joining *j, const weft_node *sum, const parts *p)
 {
-    weft_graph *to = j->rewrite.to;
-    const uint32_t first = to->n_nodes;
+    const uint32_t first = j->rewrite.to->n_nodes;
     const weft_value all =
         weft_transpose(join(j, p, 0, p->n), j->rewrite.from->tensors[sum->out].type.shape);
-    weft_graph_error_at(to, &sum->origin);
-    for (uint32_t id = first; id < to->n_nodes; id++) {
-        to->nodes[id].origin = sum->origin;
-        to->nodes[id].phase = sum->phase;
-        to->nodes[id].again = sum->again;
-        to->nodes[id].repeats = sum->repeats;
-    }
+    weft_rewrite_origin(&j->rewrite, sum, first);
     j->rewrite.value[sum->out] = all.id;
 }
 

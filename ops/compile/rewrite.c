@@ -122,6 +122,18 @@ static weft_status carry_scans(weft_rewrite *rewrite, weft_error *error)
     return WEFT_OK;
 }
 
+void weft_rewrite_origin(weft_rewrite *rewrite, const weft_node *node, uint32_t first)
+{
+    weft_graph *to = rewrite->to;
+    weft_graph_error_at(to, &node->origin);
+    for (uint32_t id = first; id < to->n_nodes; id++) {
+        to->nodes[id].origin = node->origin;
+        to->nodes[id].phase = node->phase;
+        to->nodes[id].again = node->again;
+        to->nodes[id].repeats = node->repeats;
+    }
+}
+
 weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error)
 {
     weft_status status = rewrite->to->error.status;

@@ -21,6 +21,8 @@ weft_status weft_rewrite_begin(weft_plan *plan, weft_rewrite *rewrite, weft_erro
 void weft_rewrite_copy(weft_rewrite *rewrite, const weft_node *node);
 /* Copy the name and placement tags of an old value onto its translation. */
 void weft_rewrite_tags(weft_rewrite *rewrite, uint32_t from, uint32_t to);
+/* Nodes of the new graph from `first` on were made for an old one: they have its origin and phase. */
+void weft_rewrite_origin(weft_rewrite *rewrite, const weft_node *node, uint32_t first);
 /* Put the new graph in the old one's place and translate the plan's value table. Also frees, on
  * failure. */
 weft_status weft_rewrite_end(weft_rewrite *rewrite, weft_error *error);

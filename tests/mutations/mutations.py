@@ -5,6 +5,7 @@ of its tests has to fail.
 BUILD is the configured build whose settings the copy's take; OUTPUT is where the copy is kept and built. NAMEs choose among
 the faults. Tests must pass without a fault first. Ends with status 1 if a fault is found by none of its tests.
 """
+import difflib
 import json
 import os
 import re
@@ -89,9 +90,13 @@ def try_fault(suite, copy, fault):
 
 def main(build, output, names):
     source = Path(__file__).resolve().parents[2]
-    unknown = set(names) - {fault.name for fault in FAULTS}
-    if unknown:
-        sys.exit(f"mutations.py: there is no fault {', '.join(sorted(unknown))}")
+    known = [fault.name for fault in FAULTS]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            print(f"mutations.py: there is no fault {name}; {f'did you mean {near[0]}?' if near else 'faults.py lists them'}",
+                  file=sys.stderr)
+            return 2
     faults = [fault for fault in FAULTS if not names or fault.name in names]
     copy, built = output / "source", output / "build"
     copy_source(source, copy)

@@ -218,26 +218,7 @@ static void test_what_is_planned_is_measured(void)
 
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
-static void test_meshes_agree(void)
-{
-    for (int c = 0; c < N_CASES; c++)
-        for (int is_ruled = 0; is_ruled < 2; is_ruled++) {
-            weft_oracle_case one = cases[c];
-            if (!is_ruled) one.layout = NULL;
-            weft_oracle_sweep(&oracle, &one, 3);
-        }
-}
-
-static void test_trips_written_down_agree(void)
-{
-    static const weft_compile_options written = {.unroll = 64};
-    for (int c = 0; c < N_CASES; c++) {
-        weft_oracle_case one = cases[c];
-        one.options = &written;
-        one.layout = NULL;
-        weft_oracle_sweep(&oracle, &one, 1);
-    }
-}
+#include "scan_sweeps.h"
 
 /* What is made before a guard may not be the next value yet, whatever it is called behind it. */
 static void test_a_trip_that_is_broken_off_leaves_what_is_carried(void)

@@ -217,11 +217,8 @@ weft_status app_advise_end(const app_search *search, const weft_program *program
     char path[4096];
     app_advice *advice;
     *text = '\0';
-    snprintf(path, sizeof path, "%.4000s/advice.json", settings_text(search->settings, "run"));
-    if (!is_due(search->settings, spent)) {
-        (void)unlink(path);
-        return WEFT_OK;
-    }
+    if (!is_due(search->settings, spent)) return WEFT_OK;
+    app_spent_path(settings_text(search->settings, "run"), path, sizeof path);
     WEFT_TRY(app_advise(search, program, APP_ADVICE_SECONDS, &advice, error));
     tell(search->settings, advice, text);
     const weft_status status = keep(path, search, advice, spent, step, error);

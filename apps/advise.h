@@ -55,7 +55,7 @@ typedef struct app_advising {
 weft_status app_advise_list(void *advising, json_t **list, weft_error *error);
 
 /* app_advise_end - at the end of a run: the list into advice.json in the folder of --run, and the line. By --advice, of a run with
- * --machine; else there is neither, and what an earlier run left there goes. Local: on the root alone.
+ * --machine; else there is neither. Local: on the root alone.
  *
  * step  that it ended at */
 weft_status app_advise_end(const app_search *search, const weft_program *program,

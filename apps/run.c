@@ -186,13 +186,20 @@ static weft_status claim_folder(app_run *run, weft_error *error)
 static weft_status prepare_folder(app_run *run, int64_t from, weft_error *error)
 {
     char checkpoints[MAX_PATH];
-    const settings *s = run->setup.settings;
-    const char *folder = settings_text(s, "run");
+    const char *folder = settings_text(run->setup.settings, "run");
     WEFT_TRY(claim_folder(run, error));
     WEFT_TRY(prepare_records(folder, error));
     app_checkpoint_folder(folder, checkpoints, sizeof checkpoints);
     if (from == 0) return move_aside(checkpoints, error);
     return from == WEFT_NEWEST ? WEFT_OK : move_later(checkpoints, from, error);
+}
+
+/* Advice is of a run that has ended. */
+static void forget_advice(const app_run *run)
+{
+    char path[MAX_PATH];
+    app_spent_path(settings_text(run->setup.settings, "run"), path, sizeof path);
+    if (weft_world_is_root()) (void)unlink(path);
 }
 
 static weft_status newest_step(const char *folder, int64_t *newest, weft_error *error)
@@ -349,6 +356,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     of.program = setup->program;
     WEFT_TRY(app_board_open(&run->board, s, &of, run->first, error));
     app_comparison_begin(&run->comparison);
+    forget_advice(run);
     app_spent_begin(&run->spent);
     return WEFT_OK;
 }

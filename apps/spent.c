@@ -97,3 +97,8 @@ bool app_spent_tell(const app_spent *spent, char *text, size_t room)
     }
     return used > 0;
 }
+
+void app_spent_path(const char *folder, char *path, size_t room)
+{
+    snprintf(path, room, "%.4000s/advice.json", folder);
+}

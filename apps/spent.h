@@ -42,5 +42,8 @@ int app_spent_list(const app_spent *spent, app_spent_part *parts);
 /* app_spent_tell - whether something took 2 % of the time or more, of a run that took 5 s: a line for each into text [room], with what
  * helps, the largest first. Local; pure. */
 bool app_spent_tell(const app_spent *spent, char *text, size_t room);
+/* app_spent_path - the file of a run's folder in which it keeps advice, and the list above, as it ends. The next run in that
+ * folder takes it away as it begins. Into path [room]. Local; pure. */
+void app_spent_path(const char *folder, char *path, size_t room);
 
 #endif

@@ -246,10 +246,17 @@ static void test_the_end_of_a_run_says_it_once(void)
         CHECK_EQ_INT(count(r->text, "advice: "), 1);
         CHECK(strcmp(line_of(r), planned) == 0);
     }
-    /* a run that is told nothing leaves nothing of an older one */
-    r = text_folder_run(WEFT_TEST_BIN "/" TRAIN "--run run --advice never --steps 3");
-    CHECK(r->status == 0 && count(r->text, "advice: ") == 0);
+    /* a run that is refused takes nothing away; one that has begun, what an older one left, however it ends */
     snprintf(line, sizeof line, "%s/run/advice.json", folder);
+    r = text_folder_run(WEFT_TEST_BIN "/" TRAIN "--run run --advice always --seq 16");
+    CHECK(r->status == 2 && access(line, F_OK) == 0);
+    (void)text_folder_run(WEFT_TEST_BIN
+                          "/" TRAIN "--run run --advice always --steps 1000000 & "
+                          "until grep -q '\"step\":9,' run/metrics.jsonl; do sleep 0.1; done; "
+                          "kill -9 $!; wait");
+    CHECK(access(line, F_OK) != 0);
+    r = text_folder_run(WEFT_TEST_BIN "/" TRAIN "--run run --advice never --steps 12");
+    CHECK(r->status == 0 && count(r->text, "advice: ") == 0);
     CHECK(access(line, F_OK) != 0);
 }
 

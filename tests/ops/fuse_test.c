@@ -29,10 +29,29 @@ static bool same_results(const weft_oracle_result *a, const weft_oracle_result *
     return a->n_outputs == b->n_outputs;
 }
 
+/* In all ways, up to the first that is another. */
+static void check_ways(weft_mesh *mesh, const weft_oracle_case *what,
+                       const weft_oracle_placing *placing, const char *name)
+{
+    weft_oracle_result results[N_WAYS] = {{0}};
+    for (int w = 0; w < N_WAYS; w++) {
+        char found[300] = "", text[700];
+        weft_error error = {0};
+        now = &ways[w];
+        const bool is_same = weft_oracle_run(mesh, what, placing, &results[w], &error) == WEFT_OK &&
+                             same_results(&results[0], &results[w], found, sizeof found);
+        snprintf(text, sizeof text, "%s %s on %s, layout \"%s\": %s%s", name, now->name,
+                 weft_mesh_text(mesh), what->layout ? what->layout : "", found, error.message);
+        if (!weft_test_check(is_same, __FILE__, __LINE__, text)) break;
+    }
+    for (int w = 0; w < N_WAYS; w++)
+        weft_oracle_free(&results[w]);
+}
+
 static void check_fused(uint64_t seed)
 {
     dice d = {seed ^ 0x5bd1e995u};
-    char layout[160], texts[2 * WEFT_ORACLE_VALUES][WEFT_ORACLE_TEXT];
+    char name[40], layout[160], texts[2 * WEFT_ORACLE_VALUES][WEFT_ORACLE_TEXT];
     weft_mesh *mesh = roll(&d, 4) ? oracle.meshes[roll(&d, oracle.n_meshes)] : oracle.alone;
     weft_oracle_placing placing;
     weft_oracle_build shapes = {.graph = weft_graph_create(77), .argument = &seed};
@@ -42,20 +61,8 @@ static void check_fused(uint64_t seed)
     weft_graph_destroy(&shapes.graph);
     const weft_oracle_case what = {
         .name = "random", .build = build_random, .argument = &seed, .layout = layout};
-    weft_oracle_result results[N_WAYS] = {{0}};
-    for (int w = 0; w < N_WAYS; w++) {
-        char found[300] = "", text[700];
-        weft_error error = {0};
-        now = &ways[w];
-        const bool is_same =
-            weft_oracle_run(mesh, &what, &placing, &results[w], &error) == WEFT_OK &&
-            same_results(&results[0], &results[w], found, sizeof found);
-        snprintf(text, sizeof text, "seed %llu on %s, layout \"%s\": %s%s",
-                 (unsigned long long)seed, weft_mesh_text(mesh), layout, found, error.message);
-        if (!weft_test_check(is_same, __FILE__, __LINE__, text)) break;
-    }
-    for (int w = 0; w < N_WAYS; w++)
-        weft_oracle_free(&results[w]);
+    snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+    check_ways(mesh, &what, &placing, name);
 }
 
 static void test_random_graphs_have_the_same_bits(void)
@@ -83,19 +90,7 @@ static void build_turned(weft_oracle_build *b)
 static void test_what_has_two_names_is_made_before_it_is_read(void)
 {
     const weft_oracle_case what = {.name = "turned", .build = build_turned};
-    weft_oracle_result results[N_WAYS] = {{0}};
-    for (int w = 0; w < N_WAYS; w++) {
-        char found[300] = "", text[700];
-        weft_error error = {0};
-        now = &ways[w];
-        const bool is_same =
-            weft_oracle_run(oracle.alone, &what, NULL, &results[w], &error) == WEFT_OK &&
-            same_results(&results[0], &results[w], found, sizeof found);
-        snprintf(text, sizeof text, "way %d: %s%s", w, found, error.message);
-        weft_test_check(is_same, __FILE__, __LINE__, text);
-    }
-    for (int w = 0; w < N_WAYS; w++)
-        weft_oracle_free(&results[w]);
+    check_ways(oracle.alone, &what, NULL, what.name);
 }
 
 /* ---- gpt ------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* scan_sweeps.h: cases of scans on every mesh, with and without their layouts, and with the trips written down. Who includes it
- * has `oracle`, `cases` and N_CASES. */
+/* scan_sweeps.h: cases of scans on every mesh, with and without their layouts, and with the trips written down. A test that
+ * includes it has `oracle`, `cases` and N_CASES. */
 static void test_meshes_agree(void)
 {
     for (int c = 0; c < N_CASES; c++)

@@ -197,7 +197,9 @@ static void test_the_data_goes_with_a_checkpoint(void)
 {
     static const char *const files[] = {"there.safetensors", "there.h5"};
     const task *t = &tasks[0];
-    for (int i = 0; i < 2; i++) {
+    /* HDF5 is read by a process of its own, which may not start an emulator. */
+    const int n = WEFT_TEST_EMULATOR[0] != '\0' ? 1 : 2;
+    for (int i = 0; i < n; i++) {
         char line[TEXT];
         check_good(run("", t, t->data, "carried", "--steps 2 --fresh"));
         snprintf(line, sizeof line,

@@ -1,12 +1,16 @@
-"""nets.py: the small trainings of weft/nets.c as the peers need to know them: sizes, variables and what all begin with."""
+"""nets.py: the small trainings of weft/nets.c and weft/resnet.c as the peers need to know them: sizes, variables and what all begin with."""
 import math
 
+import numpy as np
+
+import resnet
 import worker
 from net_rows import SIZES
 
 
 def variables(net):
-    """(name, shape, deviation), in the order of streams 2, 3, ...: [in, out]; filters [row, column, in, out]."""
+    """(name, shape, deviation), in the order of streams 2, 3, ...: [in, out]; filters [row, column, in, out].
+    Deviation None: ones, without a stream; these come last."""
     def layer(name, shape, deviation=0.05):
         return [(name + "/weight", shape, deviation), (name + "/bias", shape[-1:], deviation)]
 
@@ -17,13 +21,16 @@ def variables(net):
         _, channels, hidden = SIZES[net]
         return (layer("conv1", (3, 3, 1, channels), 0.1) + layer("conv2", (3, 3, channels, 2 * channels), 0.1)
                 + layer("first", (7, 7, 2 * channels, hidden)) + layer("last", (hidden, 10)))
+    if net == "resnet18":
+        return resnet.variables()
     _, _, letters, embed, hidden = SIZES[net]
     return [("table", (letters, embed), 0.1), ("lstm/state", (4, hidden, hidden), 0.05),
             ("lstm/input", (4, embed, hidden), 0.05), ("lstm/bias", (4, hidden), 0.05)] + layer("last", (hidden, letters))
 
 
 def begin(net):
-    return {name: worker.numbers(2 + k, shape, 0.0, math.sqrt(3.0) * deviation)
+    return {name: np.ones(shape, np.float32) if deviation is None
+            else worker.numbers(2 + k, shape, 0.0, math.sqrt(3.0) * deviation)
             for k, (name, shape, deviation) in enumerate(variables(net))}
 
 
@@ -33,8 +40,8 @@ def batch(net):
         n, steps, letters, _, _ = SIZES[net]
         return worker.indices(0, (steps, n), letters), worker.indices(1, (steps, n), letters)
     n = SIZES[net][0]
-    shape = (n, 784) if net == "mlp" else (n, 28, 28, 1)
-    return worker.numbers(0, shape), worker.indices(1, (n,), 10)
+    shapes = {"mlp": (784,), "cnn": (28, 28, 1), "resnet18": (resnet.SIDE, resnet.SIDE, 3)}
+    return worker.numbers(0, (n, *shapes[net])), worker.indices(1, (n,), 10)
 
 
 def decays(name, shape):

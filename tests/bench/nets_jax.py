@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import gpt2
 import nets
 import recurrent_jax
+import resnet_jax
 import worker
 
 
@@ -34,7 +35,7 @@ def _lstm_lm(p, tokens):
     return _dense(p, "last", recurrent_jax.lstm(weights, p["table"][tokens]))
 
 
-MODELS = {"mlp": _mlp, "cnn": _cnn, "lstm_lm": _lstm_lm}
+MODELS = {"mlp": _mlp, "cnn": _cnn, "lstm_lm": _lstm_lm, "resnet18": resnet_jax.resnet18}
 
 
 def training(net, updated):

@@ -4,6 +4,7 @@ import torch.nn.functional as F
 
 import gpt2
 import nets
+import resnet_torch
 import worker
 
 
@@ -69,7 +70,7 @@ class LanguageModel(torch.nn.Module):
         return self.last(self.lstm(self.table(tokens))[0])
 
 
-MODELS = {"mlp": MLP, "cnn": CNN, "lstm_lm": LanguageModel}
+MODELS = {"mlp": MLP, "cnn": CNN, "lstm_lm": LanguageModel, "resnet18": resnet_torch.ResNet}
 
 
 def training(net, compiled, optimizer):

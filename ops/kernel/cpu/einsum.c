@@ -231,10 +231,11 @@ static bool is_vector(const weft_einsum *p)
     return (p->dm.size == 1) != (p->dn.size == 1);
 }
 
-/* Whole panels of the longer of m and n. */
+/* Rows or vectors of the longer of m and n, of which a lane takes as many as make a panel. Whole panels would be shared out
+ * unevenly where there are few. */
 static void cut_panels(weft_einsum *p)
 {
-    p->slice = p->dm.size >= p->dn.size ? WEFT_GEMM_ROWS : WEFT_GEMM_COLUMNS;
+    p->slice = p->dm.size >= p->dn.size ? WEFT_GEMM_ROWS : WEFT_GEMM_UNIT;
     const int64_t longer = p->dm.size >= p->dn.size ? p->dm.size : p->dn.size;
     p->slices = (longer + p->slice - 1) / p->slice;
 }

@@ -124,16 +124,17 @@ static uint16_t *narrow_at(const product *p, const packed_part *rows, int64_t ro
     return p->narrow + row * p->narrow_leading + column;
 }
 
-/* All whole tiles of m by one panel at one depth, a not packed; returns their rows. */
+/* All whole tiles of m by one panel at one depth, a not packed; returns their rows. From one l to the next b moves by so many
+ * elements: those of a packed panel, or of a row of b. */
 static int64_t run_loose(const product *p, const packed_part *rows, const packed_part *columns,
-                         const char *b)
+                         const char *b, int64_t b_step)
 {
     const int64_t whole = rows->n / TILE_ROWS * TILE_ROWS;
     loose_tile t = {.k = steps_of(p, rows->k),
                     .b = b,
                     .a_row = p->a.step,
                     .a_step = p->a.deep,
-                    .b_step = columns->n,
+                    .b_step = b_step,
                     .leading = p->leading,
                     .add = p->add || rows->l > 0,
                     .alpha = p->alpha,
@@ -145,6 +146,17 @@ static int64_t run_loose(const product *p, const packed_part *rows, const packed
         p->kernels->loose[columns->n / p->kernels->width - 1](&t);
     }
     return whole;
+}
+
+/* A panel that goes past a few rows is read so few times that to pack it costs more than it spares: as long as all of b stays
+ * in a cache, both operands are read as they lie. So a trip of a scan multiplies its state by a matrix. */
+enum { FEW_ROWS = 4 * TILE_ROWS };
+static bool is_few(const product *p)
+{
+    return p->a_stays && p->m <= FEW_ROWS && p->m % TILE_ROWS == 0 && p->a.deep == 1 &&
+           p->b.step == 1 && p->a.convert == NULL && p->b.convert == NULL &&
+           p->kernels->each == 1 && p->n % p->kernels->width == 0 &&
+           p->k * p->n * (int64_t)p->bytes <= 2 * STAYS_BYTES;
 }
 
 /* A part and where it is packed. */
@@ -249,7 +261,7 @@ static void run_past(const product *p, const packing *held, packed_part flows, b
                      ahead *next, char *scratch)
 {
     if (is_loose) {
-        const int64_t done = run_loose(p, &flows, held->part, held->memory);
+        const int64_t done = run_loose(p, &flows, held->part, held->memory, held->part->n);
         flows.first += done, flows.n -= done;
     }
     const packing flowing = {&flows, scratch + STAYS_BYTES, false};
@@ -291,8 +303,30 @@ static int64_t depth_of(const product *p)
     return smaller(most, ((p->k + n_depths - 1) / n_depths + 7) / 8 * 8);
 }
 
+/* Columns [flows.first, + flows.n), depth by depth, as sums go elsewhere too. */
+static void run_columns(const product *p, const packed_part *flows, int64_t depth)
+{
+    for (int64_t l = 0; l < p->k; l += depth)
+        for (int64_t j = 0; j < flows->n; j += p->b.panel) {
+            const packed_part rows = {0, p->m, l, smaller(depth, p->k - l)},
+                              columns = {flows->first + j, smaller(p->b.panel, flows->n - j), l,
+                                         rows.k};
+            (void)run_loose(p, &rows, &columns, at(&p->b, columns.first, l), p->b.deep);
+        }
+}
+
+static void run_few(const product *p, int64_t depth)
+{
+    for (packed_part flows = {0}; take(p, p->n, &flows); weft_stream_pause(p->stream, p->lane))
+        run_columns(p, &flows, depth);
+}
+
 static void run(const product *p, char *scratch)
 {
+    if (is_few(p)) {
+        run_few(p, depth_of(p));
+        return;
+    }
     const int64_t depth = depth_of(p),
                   panels = STAYS_BYTES / (FLOWS * steps_of(p, depth) * (int64_t)p->bytes);
     const int64_t n = p->a_stays ? p->m : p->n,

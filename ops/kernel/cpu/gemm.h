@@ -10,6 +10,8 @@
 
 /* What m and n are best cut in multiples of. */
 enum { WEFT_GEMM_ROWS = 8, WEFT_GEMM_COLUMNS = 48 };
+/* What columns are shared out in: 1 or 2 vectors. Few panels would not be even. */
+enum { WEFT_GEMM_UNIT = 16 };
 /* Bytes that it uses of a lane's scratch. */
 enum { WEFT_GEMM_SCRATCH = 1 << 20 };
 

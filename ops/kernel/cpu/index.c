@@ -287,6 +287,26 @@ static const put_run max_runs[WEFT_DTYPES] = {[WEFT_F32] = max_run_f32,
 
 /* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
  * [from, stop) of a run. */
+/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. */
+enum { AHEAD = 6, LINE = 64, LEAST_ASKED = 4 * LINE };
+static void ask_ahead(const indexing *x, int64_t i, int64_t n_ids, int64_t from, int64_t stop)
+{
+    const int64_t bytes = (stop - from) * (int64_t)x->bytes;
+    int64_t at[3];
+    if (bytes < LEAST_ASKED || x->run_stride[TABLE] != 1 || x->run_stride[ROWS] != 1 ||
+        i + AHEAD >= n_ids)
+        return;
+    weft_nest_offset(&x->ids, i + AHEAD, at);
+    const int64_t id = x->id[at[IDS]];
+    if (id < x->first || id >= x->end) return;
+    const int64_t to = at[TABLE] + (id - x->first) * x->step + from, row = at[ROWS] + from;
+    const char *table = x->table + (size_t)to * x->bytes, *rows = x->rows + (size_t)row * x->bytes;
+    for (int64_t b = 0; b < bytes; b += LINE) {
+        __builtin_prefetch(rows + b, 0, 2);
+        __builtin_prefetch(table + b, 1, 3);
+    }
+}
+
 static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from, int64_t stop)
 {
     const int64_t n_ids = weft_nest_count(&x->ids);
@@ -296,6 +316,7 @@ static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from,
         weft_nest_offset(&x->ids, i, at);
         const int64_t id = x->id[at[IDS]];
         if (id < first || id >= end) continue;
+        ask_ahead(x, i, n_ids, from, stop);
         for (int64_t r = 0; r < x->n_rest; r++) {
             weft_nest_offset(&x->rest, r, in);
             const int64_t to =

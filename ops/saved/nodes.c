@@ -2,8 +2,8 @@
  *
  *     %7 loss f32 [] = sum(%6) {out=[]} forward in 1 at sum mlp.c 41
  *
- * What only a rule in code can do again is not written: a custom gradient, once taken, and the beginning of a part are their first
- * operand (`same`). So numbers of values and nodes stay what they are.
+ * Rules that are code are not written: a custom gradient, once taken, and the beginning of a part become their first operand
+ * (`same`). So numbers of values and nodes stay what they are.
  */
 #include "saved.h"
 

@@ -1,4 +1,4 @@
-/* saved.h: programs in files: a graph, what is read of it, and how it was run, for who has not the code that built it.
+/* saved.h: programs in files: a graph, its outputs, and how it was run, for programs without the code that built it.
  *
  *     weft_saving what = {.outputs = WEFT_VALUES(logits), .mesh = "data:2", .layout = "batch:data"};
  *     WEFT_TRY(weft_graph_save(graph, "net.weft", &what, error));
@@ -24,7 +24,7 @@
 
 WEFT_BEGIN
 
-/* What to save with a graph. Texts may be NULL: none. They are kept as they are, for those who load. */
+/* Facts to save with a graph. Texts may be NULL: none. They are kept as they are, for those who load. */
 typedef struct weft_saving {
     weft_values outputs; /* what is read, and updates that are carried out; at least one */
     const char *mesh, *layout, *checkpoint;
@@ -32,7 +32,7 @@ typedef struct weft_saving {
     bool is_frozen;
 } weft_saving;
 
-/* What was saved with it. The graph owns it. */
+/* Facts that were saved with a graph, which owns them. */
 typedef struct weft_saved {
     weft_values outputs;
     const char *mesh, *layout, *checkpoint; /* NULL: none */

@@ -215,6 +215,7 @@ static void back_through(weft_walk *w, uint32_t id)
         vjp.out[i] = weft_part_sees(w, part, node.out + (uint32_t)i);
         vjp.dout[i] = (weft_value){w->graph, w->gradient[node.out + (uint32_t)i]};
     }
+    w->graph->nodes[id].has_gradient = true;
     if (node.op->gradient != NULL)
         node.op->gradient(&vjp);
     else

@@ -21,6 +21,7 @@
 #include "weft/optim.h"
 #include "weft/philox.h"
 #include "weft/program.h"
+#include "weft/saved.h"
 #include "weft/scan.h"
 #include "weft/version.h"
 #include "weft/watch.h"

@@ -24,6 +24,7 @@ typedef struct weft_node {
     /* On the way back through a part that is computed again (weft_recompute_part): that visit's number. Nodes of other numbers are not
      * equal, whatever they compute. 0: on no such way */
     uint32_t again;
+    bool has_gradient; /* weft_gradients has asked for it and been given it (a saved program needs no rule of its own then) */
     bool repeats; /* it computes again what a node of the part has computed */
     /* [n_draws] of random numbers in bodies that stay (ops/compile/unroll.c): the scans in each trip of which they are others */
     uint32_t n_draws;
@@ -47,6 +48,7 @@ typedef struct weft_tensor { /* a value, seen from inside */
     const char *placement; /* weft_place text; NULL: by the rules */
     weft_origin placed_by; /* that call */
     uint32_t place_as;     /* weft_place_as; 0: none */
+    uint32_t frozen;       /* the value that stands for it in a frozen program (ops/saved); 0: it stays */
 } weft_tensor;
 
 /* Attributes of the op `variable` (and of `input`, of which only name counts). */
@@ -139,6 +141,9 @@ extern const weft_op weft_op_input, weft_op_variable, weft_op_assign, weft_op_gr
 extern const weft_op weft_op_copy;
 /* A builder that is there to hand a value back returns it through this: weft_built leaves it as it is. */
 weft_value weft_hand_back(weft_value value);
+
+/* In a frozen program `fixed`, an earlier value of the same type, stands for `value`. */
+void weft_stands_for(weft_value fixed, weft_value value);
 
 /* ---- scans (scan.c) --------------------------------------------------------------------------- */
 

@@ -30,6 +30,12 @@ weft_value weft_place_as(weft_value value, weft_value variable)
     return weft_hand_back(value);
 }
 
+void weft_stands_for(weft_value fixed, weft_value value)
+{
+    if (weft_is_value(fixed) && weft_is_value(value) && fixed.graph == value.graph)
+        value.graph->tensors[value.id].frozen = fixed.id;
+}
+
 weft_value weft_name(weft_value value, const char *name)
 {
     if (!can_mark(value, "name")) return weft_no_value(value.graph);

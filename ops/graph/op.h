@@ -111,6 +111,10 @@ bool weft_shares_blocks(const weft_spec *spec, int dim, int64_t blocks, const we
 weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
                           const weft_shape *shape, weft_initial initial);
 
+/* Those of any kind: slots have an owner, stacks of variables the names of their rows. */
+weft_value weft_emit_home_of(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
+                             weft_initial initial, uint32_t owner, const char *rows);
+
 /* How many values a user's list has: 0 when it is no list. */
 int weft_values_given(weft_values values);
 

@@ -13,14 +13,8 @@ static inline weft_status weft_same_infer(weft_site *site, weft_error *error)
     return WEFT_OK;
 }
 
-static inline void weft_same_gradient(weft_vjp *vjp)
-{
-    vjp->din[0] = vjp->dout[0];
-}
-
-static inline void weft_same_expand(weft_vjp *vjp)
-{
-    vjp->out[0] = vjp->in[0];
-}
+void weft_same_gradient(weft_vjp *vjp);
+/* The one expansion of all of them, by which they are known. */
+void weft_same_expand(weft_vjp *vjp);
 
 #endif

@@ -1,5 +1,6 @@
 /* batch_norm: each channel normalized by what the batch has, or by averages over batches. Means are over names: what of the batch is
  * where makes no difference. */
+#include "ir.h"
 #include "layer.h"
 #include "op.h"
 #include "weft/ops.h"
@@ -92,6 +93,8 @@ static weft_value normalize(const layer *l, weft_value x, weft_value *update)
     const weft_value mean = weft_mean_over(l->channels, x), apart = weft_sub(x, mean);
     const weft_value variance = weft_mean_over(l->channels, weft_square(apart));
     const weft_value unbiased = weft_scale(variance, l->n / (l->n - 1));
+    weft_stands_for(l->mean, mean);
+    weft_stands_for(l->variance, variance);
     if (update != NULL)
         *update = weft_group(l->graph,
                              WEFT_VALUES(moved(l, l->mean, mean), moved(l, l->variance, unbiased)));

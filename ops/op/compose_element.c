@@ -128,16 +128,18 @@ weft_value weft_triangle(weft_graph *graph, weft_dim row, weft_dim column, int64
 weft_value weft_lower_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
 {
     if (x.id == 0) return weft_no_value(x.graph);
+    const weft_shape shape = *weft_shape_of(x); /* before nodes are made, which may move it */
     const weft_value is_there = weft_triangle(x.graph, row, column, offset);
-    return weft_transpose(weft_where(is_there, x, number_like(x, 0.0)), *weft_shape_of(x));
+    return weft_transpose(weft_where(is_there, x, number_like(x, 0.0)), shape);
 }
 
 weft_value weft_upper_triangle(weft_value x, weft_dim row, weft_dim column, int64_t offset)
 {
     if (x.id == 0) return weft_no_value(x.graph);
     const int64_t below = offset > INT64_MIN ? offset - 1 : offset; /* which is refused */
+    const weft_shape shape = *weft_shape_of(x);
     const weft_value is_below = weft_triangle(x.graph, row, column, below);
-    return weft_transpose(weft_where(is_below, number_like(x, 0.0), x), *weft_shape_of(x));
+    return weft_transpose(weft_where(is_below, number_like(x, 0.0), x), shape);
 }
 
 /* ---- some of a tensor at once ---------------------------------------------------------------------- */

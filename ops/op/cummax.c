@@ -50,7 +50,8 @@ static weft_value picked(weft_vjp *vjp, const weft_cumulate_attributes *a)
     const weft_value x = vjp->in[0];
     const weft_dim dim = {a->dim, a->size};
     const weft_value place = place_of(vjp, a, dim);
-    const weft_value y = weft_transpose(weft_pick(x, place, dim), *weft_shape_of(x));
+    const weft_shape shape = *weft_shape_of(x); /* before pick, which may move it */
+    const weft_value y = weft_transpose(weft_pick(x, place, dim), shape);
     if (!a->exclusive) return y;
     const weft_value at = weft_iota(vjp->graph, WEFT_I32, dim);
     const double first = a->reverse ? (double)(dim.size - 1) : 0.0;

@@ -6,6 +6,7 @@
  * overfitting"
  */
 #include "element.h"
+#include "ir.h"
 #include "random.h"
 #include "weft/ops.h"
 
@@ -63,5 +64,8 @@ weft_value weft_dropout(weft_value x, double rate)
     attributes.number[0] = rate;
     attributes.number[1] = 1.0 / (1.0 - rate);
     attributes.random = weft_graph_next_random(x.graph);
-    return weft_emit(x.graph, &weft_op_dropout, &x, 1, &attributes, sizeof attributes);
+    const weft_value dropped =
+        weft_emit(x.graph, &weft_op_dropout, &x, 1, &attributes, sizeof attributes);
+    weft_stands_for(x, dropped);
+    return dropped;
 }

@@ -101,8 +101,8 @@ static bool make_room(weft_graph *graph)
 
 /* Emit an input or variable: both have a name of their own, a type, a first value, and maybe an
  * owner, or names of rows. */
-static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
-                            weft_initial initial, uint32_t owner, const char *rows)
+weft_value weft_emit_home_of(weft_graph *graph, const weft_op *op, const char *name, weft_type type,
+                             weft_initial initial, uint32_t owner, const char *rows)
 {
     if (weft_graph_status(graph) != WEFT_OK) return weft_no_value(graph);
     weft_error error = {WEFT_OK, -1, ""};
@@ -149,7 +149,7 @@ static weft_value emit_home(weft_graph *graph, const weft_op *op, const char *na
 weft_value weft_emit_home(weft_graph *graph, const weft_op *op, const char *name, weft_dtype dtype,
                           const weft_shape *shape, weft_initial initial)
 {
-    return emit_home(graph, op, name, (weft_type){dtype, *shape}, initial, 0, NULL);
+    return weft_emit_home_of(graph, op, name, (weft_type){dtype, *shape}, initial, 0, NULL);
 }
 
 weft_value weft_variable(weft_graph *graph, const char *name, weft_dtype dtype, weft_shape shape,
@@ -192,7 +192,8 @@ weft_value weft_variable_of_rows(weft_graph *graph, const char *name, weft_dtype
                                "first dim",
                                head, (long long)n, (long long)shape.dims[0].size);
     if (n < 0) return weft_no_value(graph);
-    return emit_home(graph, &weft_op_variable, name, (weft_type){dtype, shape}, initial, 0, rows);
+    return weft_emit_home_of(graph, &weft_op_variable, name, (weft_type){dtype, shape}, initial, 0,
+                             rows);
 }
 
 bool weft_has_rows(weft_value variable)
@@ -241,7 +242,7 @@ weft_value weft_slot_of(weft_value variable, const char *name, weft_shape shape,
     const char *full = slot_name(variable, name);
     if (full == NULL) return weft_graph_fail(graph, "slot: out of memory for the name of a slot");
     const weft_type type = {weft_dtype_of(variable), shape};
-    return emit_home(graph, &weft_op_variable, full, type, initial, variable.id, NULL);
+    return weft_emit_home_of(graph, &weft_op_variable, full, type, initial, variable.id, NULL);
 }
 
 weft_value weft_slot(weft_value variable, const char *name, weft_initial initial)

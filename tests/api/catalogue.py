@@ -63,6 +63,7 @@ GOOD = {
     "weft_stored_steps.directory": "f->run", "weft_checkpoints_open.directory": "f->fresh_run",
     "weft_postmortem_open.path": "f->records", "weft_live_open.path": "f->records", "weft_watch_record.folder": "f->records", "weft_trace_begin.folder": "f->records", "weft_trace_begin.n_parts": "1",
     "weft_traced_open.path": "f->ring",
+    "weft_graph_save.graph": "f->graph", "weft_graph_save.path": "f->saved_to", "weft_graph_load.path": "f->saved",
     "weft_mesh_create.text": '"data:1"', "weft_mesh_plan.text": '"data:2,model:2"',
     "weft_layout_create.text": '"row:data"', "weft_place.layout_text": '"row:data"',
     "weft_mesh_destroy.mesh": "&f->spare_mesh", "weft_graph_destroy.graph": "&f->spare_graph",

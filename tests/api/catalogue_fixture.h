@@ -120,6 +120,10 @@ static void make_files(fixture *f)
     snprintf(f->fresh_run, sizeof f->fresh_run, "%s/fresh", f->folder);
     snprintf(f->records, sizeof f->records, "%s/records", f->folder);
     snprintf(f->exported, sizeof f->exported, "%s/exported.h5", f->folder);
+    snprintf(f->saved, sizeof f->saved, "%s/saved", f->folder);
+    snprintf(f->saved_to, sizeof f->saved_to, "%s/saved_to", f->folder);
+    f->saving.outputs = f->losses;
+    MUST(weft_graph_save(f->graph, f->saved, &f->saving, error));
     FILE *book = fopen(f->book, "w");
     for (int i = 0; book != NULL && i < 100; i++)
         fputs("a line of text\n", book);

@@ -45,7 +45,7 @@ const char *__asan_default_options(void)
 /* What good arguments are made of. */
 typedef struct fixture {
     char folder[64], book[96], words[96], run[96], fresh_run[96], records[96], exported[96],
-        ring[128];
+        saved[96], saved_to[96], ring[128];
     weft_error error;
     weft_world world;
     weft_mesh *mesh, *spare_mesh, *planned_mesh;
@@ -84,7 +84,8 @@ typedef struct fixture {
     weft_predicted_step predicted[128];
     weft_advice advice;
     weft_box_copy box; /* of nothing */
-    void *made;
+    void *made, *made_too;
+    weft_saving saving;
     /* what came of the call */
     bool gave_status, gave_value;
     weft_status status;

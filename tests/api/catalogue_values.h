@@ -304,6 +304,7 @@ MADE(weft_live)
 MADE(weft_machine_model)
 MADE(weft_trace)
 MADE(weft_traced)
+POINTER(const weft_saved *, weft_saved_ptr_ptr, 0, (const weft_saved **)&f->made_too)
 
 static const char *const two_names[] = {"row", "column"}, *const no_names[] = {NULL, ""};
 #undef MADE
@@ -333,6 +334,7 @@ NUMBERS(weft_checkpoint_state, weft_checkpoint_state_ptr, &f->state)
 STRUCT(weft_move_part, weft_move_part_ptr, &f->part)
 STRUCT(weft_move_memory, weft_move_memory_ptr, &f->moved)
 STRUCT(weft_policy, weft_policy_ptr, NULL)
+STRUCT(weft_saving, weft_saving_ptr, &f->saving)
 STRUCT(weft_site, weft_site_ptr, &f->site)
 STRUCT(weft_factors, weft_factors_ptr, (weft_factors *)(void *)f->buffer)
 STRUCT(weft_cost, weft_cost_ptr, NULL)

@@ -4,6 +4,7 @@
     call("weft_sort", x, dim, True)                 (sorted, ids): what C fills through a pointer comes behind the result
     call("weft_text_open", path, 64, 1)             a handle, closed when nobody has it any more
 """
+import contextlib
 import ctypes
 import sys
 
@@ -51,8 +52,23 @@ def _make_filled(function, parameter, taken):
     return Filled(kind, c.types[kind]())
 
 
+_places = []  # of what was recorded, while it is built
+
+
+@contextlib.contextmanager
+def at_place(place):
+    """Builders stand at this place, code and line, in place of their caller's."""
+    _places.append(place)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
 def _place():
     """File and line of the caller outside this package: errors name it."""
+    if _places and _places[-1]:
+        return _places[-1][0].co_filename.encode(), _places[-1][1]
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0] and frame.f_back:
         frame = frame.f_back

@@ -213,6 +213,10 @@ class Program(Handle):
         value = self._value(value, "write")
         what = f"write: {value.name or 'the value'}"
         array = _numbers.array_of(data, value.dtype, tuple(d.size for d in value.dims), what)
+        self._write_ready(value, array)
+
+    def _write_ready(self, value, array):
+        """An array of the value's dims and dtype, whose numbers were looked at."""
         if value.dtype == "bf16":
             array = _numbers.to_bf16(array)
         error = c.types["weft_error"]()

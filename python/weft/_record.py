@@ -262,7 +262,7 @@ def infer(key, name, given, options, operands):
             ready[graph_name] = graph
         return _call.call("weft_" + name, **ready, **options_given)
 
-    info = Info(name, (), build, tuple(template.items()))
+    info = Info(name, (), build, tuple((word, arg) for word, arg in template.items() if not isinstance(arg, Hole)))
     takes_options = any(p["name"] == "options" for p in function["parameters"])
     inferred(info, [node.type for node in operands], takes_options)
     info.is_random = name.startswith(_RANDOM)

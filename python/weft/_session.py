@@ -289,7 +289,7 @@ class Session:
         compiled.settle()
         for at, node in enumerate(inputs):
             if compiled.written[at] is not node:
-                compiled.program.write(compiled.inputs[at], data_of(node))
+                compiled.program._write_ready(compiled.inputs[at], data_of(node))
                 compiled.written[at] = node
         for name in compiled.names:
             state = self.states[name]
@@ -312,7 +312,7 @@ class Session:
         runs = self.steps
         if compiled.is_random and not compiled.is_step:
             self.draws += 1
-            runs += self.draws << 32
+            runs = (runs + self.draws * 0x9E3779B1) & 0x7FFFFFFF  # far from those of steps
         _call.c.lib.weft_set_runs(compiled.program.handle, runs)
 
     def _keep(self, compiled, at, node):
@@ -341,16 +341,26 @@ class Session:
         options = dict(self.options)
         if self.holder is not None:
             options["share"] = self.holder
+        is_step = any(node.info.is_step for node in effects)
+        if not is_step:
+            made += self._of_rules(graph, [*[node.type for node in order if node.type], *[state.type for state in self.states.values()]])
         program = Program(self.mesh, self.layout, list({value._c.id: value for value in made + kept}.values()), **options)
         names = self._register(program)
         if names - self.kept:
             self.holder, self.kept = program, self.kept | names
-        compiled = Compiled(program, inputs, made[:len(outs)], sorted(names), any(node.info.is_step for node in effects),
+        compiled = Compiled(program, inputs, made[:len(outs)], sorted(names), is_step,
                             any(node.info.is_random for node in order))
         compiled.is_small = [numpy.prod([d.size for d in node.type.dims], dtype=float) <= _SMALL for node in outs]
         compiled.changes = compiled.names if effects else ()
         self.programs[key] = compiled
         return compiled
+
+    def _of_rules(self, graph, types):
+        """A layout is of all programs of a session, and a small one may lack a dim of its rules: a constant has it. Programs of steps
+        lack none, so there a mistyped rule is refused."""
+        seen = {dim.name for of_type in types for dim in of_type.dims}
+        named = [rule.partition(":")[0] for rule in str(self.layout).split(",") if rule]
+        return [graph.constant(0.0, [(name, 1)]) for name in dict.fromkeys(named) if name not in seen]
 
     def _value(self, graph, node, values):
         if id(node) not in values:

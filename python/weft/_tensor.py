@@ -576,7 +576,9 @@ def tensor(data, dims="", dtype=None, grad=False):
 
     dtype = _dtype_name(dtype)
     array = _numbers.array_of(data if not isinstance(data, Tensor) else array, dtype, tuple(dim.size for dim in given), "tensor: it")
-    array = numpy.array(array)  # a copy: it is read later, and may change before
+    if not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data):
+        array = numpy.array(array)  # it is read later, and may change before
+    array = array.reshape([dim.size for dim in given])
     array.flags.writeable = False
     of_type = Type.of(given, dtype)
     session = Session.current or Session.now()

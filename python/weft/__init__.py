@@ -40,7 +40,7 @@ from collections import namedtuple
 import numpy
 
 from . import _c as c, _frames, _numbers
-from ._call import built as _built, call, constant_beside, filled, is_plain
+from ._call import built as _built, call, lock as _lock, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._numbers import DTYPES
 from ._values import Dim, Error, Handle, Value
@@ -220,8 +220,9 @@ class Program(Handle):
         if value.dtype == "bf16":
             array = _numbers.to_bf16(array)
         error = c.types["weft_error"]()
-        checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                 ctypes.byref(error)), error)
+        with _lock:
+            checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
+                                     ctypes.byref(error)), error)
 
     def find(self, name):
         """The input, variable, slot or named value of that name that the program keeps."""
@@ -231,10 +232,11 @@ class Program(Handle):
         return Value(self.values[0].graph, value)
 
     def run(self, times=1):
-        """So many runs. All ranks call it."""
+        """So many runs. All ranks call it. Ctrl-C stops between two of them, and the program may go on."""
         error = c.types["weft_error"]()
         for _ in range(_numbers.number(times, ctypes.c_uint64, "run: times")):
-            checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
+            with _lock:
+                checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
 
     def read(self, value):
         """The whole tensor of a value (or of its name) as an array; a scalar as a number.
@@ -249,8 +251,9 @@ class Program(Handle):
         is_bf16 = value.dtype == "bf16"
         array = numpy.empty([d.size for d in value.dims], numpy.uint16 if is_bf16 else DTYPES[value.dtype])
         error = c.types["weft_error"]()
-        checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                ctypes.byref(error)), error)
+        with _lock:
+            checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
+                                    ctypes.byref(error)), error)
         array = _numbers.from_bf16(array) if is_bf16 else array
         return array if value.dims else array.item()
 

@@ -7,6 +7,7 @@
 import contextlib
 import ctypes
 import sys
+import threading
 
 from . import _c as c
 from ._convert import Filled, fields_of, finish, from_c, has_raised, is_filled, is_plain_struct, is_value, to_c, without_const
@@ -52,6 +53,7 @@ def _make_filled(function, parameter, taken):
     return Filled(kind, c.types[kind]())
 
 
+lock = threading.RLock()  # builders of one graph, and runs, go one after another, whatever thread calls
 _places = []  # of what was recorded, while it is built
 
 
@@ -145,8 +147,9 @@ def call(name, /, *given, **options):
         else:
             is_optional = _is_optional(function, parameter)
             ready.append(to_c({**parameter, "optional": is_optional}, taken[parameter["name"]], keep, function))
-    result = getattr(c.lib, name)(*ready)
-    return _given_back(function, result, error, list(taken.values()), keep)
+    with lock if function["returns"] == "weft_value" else contextlib.nullcontext():
+        result = getattr(c.lib, name)(*ready)
+        return _given_back(function, result, error, list(taken.values()), keep)
 
 
 def _given_back(function, result, error, given, keep):

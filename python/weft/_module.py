@@ -50,12 +50,18 @@ def capitals():
 class Named:
     """What has a place in a module: its name is the path of attributes."""
 
-    _parent = _attribute = None
+    _parent = _attribute = _path = None
 
     @property
     def path(self):
         above = self._parent.path if self._parent is not None else ""
         return "/".join(filter(None, (above, self._attribute)))
+
+    def settled(self):
+        """The path, which stays once variables have it."""
+        if self._path is None:
+            object.__setattr__(self, "_path", self.path)
+        return self._path
 
 
 class Layer(Named):
@@ -72,9 +78,10 @@ class Layer(Named):
         self._called = f"weft.{kind}"
 
     def __call__(self, *given, **more):
-        if not self.path:
+        path = self._path or self.settled()
+        if not path:
             raise Error(1, f"{self.kind}: it has no name; make it an attribute of a weft.Module, or give it one, as name=\"first\"")
-        made = record(self.kind, given, {"name": self.path, **self.options, **more})
+        made = record(self.kind, given, {"name": path, **self.options, **more})
         return self._without_update(made)
 
     def _without_update(self, made):
@@ -101,6 +108,12 @@ class Parameter(Named):
     def __init__(self, dims, initial=0.0, dtype="f32"):
         self.dims, self.initial, self.dtype = dims, initial, dtype
 
+    def tensor(self):
+        return variable(self.settled(), self.dims, self.initial, self.dtype)
+
+    def parameters(self):
+        return [self.tensor()]
+
 
 class Module(Named):
     """A container: layers, parameters and modules are its attributes, forward says what it computes; model(x) calls it."""
@@ -109,11 +122,17 @@ class Module(Named):
         for at, item in enumerate(given if isinstance(given, (list, tuple)) else [given]):
             if isinstance(item, Named) and name not in ("_parent",):
                 item._parent, item._attribute = self, f"{name}{at}" if isinstance(given, (list, tuple)) else name
-        object.__setattr__(self, name, given)
+        if isinstance(given, Parameter):
+            self.__dict__.setdefault("_own", {})[name] = given
+        else:
+            object.__setattr__(self, name, given)
 
-    def __getattribute__(self, name):
-        given = object.__getattribute__(self, name)
-        return variable(given.path, given.dims, given.initial, given.dtype) if isinstance(given, Parameter) else given
+    def __getattr__(self, name):
+        mine = self.__dict__.get("_own", {})
+        if name not in mine:
+            near = did_you_mean(name, [key for key in {**self.__dict__, **mine} if not key.startswith("_")])
+            raise AttributeError(f"{type(self).__name__} has no {name}{near}")
+        return mine[name].tensor()
 
     def __call__(self, *given, **options):
         return self.forward(*given, **options)
@@ -124,15 +143,18 @@ class Module(Named):
     def _children(self):
         for name, given in vars(self).items():
             if name != "_parent":
-                yield from (item for item in (given if isinstance(given, (list, tuple)) else [given]) if isinstance(item, Named))
+                given = given.values() if name == "_own" else given if isinstance(given, (list, tuple)) else [given]
+                yield from (item for item in given if isinstance(item, Named))
 
     def parameters(self):
         """Its variables that are trained or kept, no slots; layers have theirs after the first call."""
-        found = {}
-        for child in self._children():
-            mine = [variable(child.path, child.dims, child.initial, child.dtype)] if isinstance(child, Parameter) else child.parameters()
-            found.update({one.name: one for one in mine})
-        return list(found.values())
+        states = Session.now().states
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not states or known[1] != len(states):
+            found = {one.name: one for child in self._children() for one in child.parameters()}
+            known = (states, len(states), list(found.values()))
+            object.__setattr__(self, "_known", known)
+        return known[2]
 
     def named_parameters(self):
         return [(one.name, one) for one in self.parameters()]

@@ -281,7 +281,13 @@ class Session:
         order, key, leaves = self.walk(outs + effects)
         compiled = self.programs.get(key)
         if compiled is None:
-            compiled = self.compile(order, key, leaves, outs, effects)
+            try:
+                compiled = self.compile(order, key, leaves, outs, effects)
+            except Error as error:
+                if "compiled another program" not in str(error):
+                    raise
+                raise Error(1, f"{error}. Reading a tensor computes it, and each process has a part: so all read (print, float, numpy) what one "
+                               "reads; read on all, print on one") from None
         self.run(compiled, leaves, outs)
 
     def run(self, compiled, inputs, outs):
@@ -329,7 +335,8 @@ class Session:
     def compile(self, order, key, leaves, outs, effects):
         from . import Graph, Program
 
-        self._say_why(order, outs, effects)
+        if key[0] != "jit":  # which says it itself
+            self._say_why(order, outs, effects)
         graph = Graph(self.seed)
         values = {id(node): graph.input(f"input{at}", node.type.dims, node.type.dtype) for at, node in enumerate(leaves)}
         inputs = list(values.values())

@@ -116,6 +116,7 @@ class Session:
         self.mesh = mesh if isinstance(mesh, Mesh) else Mesh(mesh)
         self.layout = layout if isinstance(layout, Layout) else Layout(layout or "", zero=zero, over=over)
         self.seed, self.options = seed, options
+        self.seen = set()  # names of dims
         self.states, self.kept = {}, set()  # all variables by name; names of those that the holder has
         self.holder = None  # the program that has the variables
         self.programs, self.pending, self.by_place = {}, [], {}
@@ -349,8 +350,7 @@ class Session:
         if self.holder is not None:
             options["share"] = self.holder
         is_step = any(node.info.is_step for node in effects)
-        if not is_step:
-            made += self._of_rules(graph, [*[node.type for node in order if node.type], *[state.type for state in self.states.values()]])
+        made += self._of_rules(graph, order, is_step)
         program = Program(self.mesh, self.layout, list({value._c.id: value for value in made + kept}.values()), **options)
         names = self._register(program)
         if names - self.kept:
@@ -362,12 +362,15 @@ class Session:
         self.programs[key] = compiled
         return compiled
 
-    def _of_rules(self, graph, types):
-        """A layout is of all programs of a session, and a small one may lack a dim of its rules: a constant has it. Programs of steps
-        lack none, so there a mistyped rule is refused."""
-        seen = {dim.name for of_type in types for dim in of_type.dims}
-        named = [rule.partition(":")[0] for rule in str(self.layout).split(",") if rule]
-        return [graph.constant(0.0, [(name, 1)]) for name in dict.fromkeys(named) if name not in seen]
+    def _of_rules(self, graph, order, is_step):
+        """A layout is of all programs of a session, and a small one may lack a dim of its rules: a constant has it. A dim that no program
+        of the session had is refused in the first step, as mistyped."""
+        here = {dim.name for node in order for of_type in (*node.info.types, node.type) if of_type for dim in of_type.dims}
+        here |= {dim.name for name in self.kept for dim in self.states[name].type.dims}
+        named = dict.fromkeys(rule.partition(":")[0] for rule in str(self.layout).split(",") if rule)
+        lacking = [name for name in named if name not in here and (name in self.seen or not is_step)]
+        self.seen |= here
+        return [graph.constant(0.0, [(name, 1)]) for name in lacking]
 
     def _value(self, graph, node, values):
         if id(node) not in values:

@@ -200,6 +200,10 @@ def test_another_batch_goes_on_with_the_same_optimizer():
     optimizer.rate = 0.0
     optimizer.step((w * w).sum())
     np.testing.assert_allclose(w.numpy(), [value], rtol=1e-9)
+    weft.session(MESH, "bacth:" + MESH.split(":")[0] if MESH else "")
+    if MESH:
+        v = weft.Variable("v", "batch:4", 1.0)
+        refused(weft.Error, "bacth.*batch", lambda: weft.Sgd(rate=1.0).step(v.sum()))
 
 
 def test_functions_that_are_recorded():
@@ -327,7 +331,7 @@ def test_ctrl_c_stops_a_run_and_the_session_lives():
     np.testing.assert_array_equal(w.numpy(), np.full(6, 0.5, "f4"))
     assert np.allclose((x @ w).numpy(), x.numpy() @ w.numpy(), rtol=1e-5)
     g = weft.Graph()
-    program = weft.Program(weft.Mesh(MESH), LAYOUT, weft.relu(g.variable("v", [("batch", 4)], 1.0)))
+    program = weft.Program(weft.Mesh(MESH), LAYOUT, weft.relu(g.variable("v", [("batch", 4), ("pixel", 1)], 1.0)))
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
@@ -335,7 +339,7 @@ def test_ctrl_c_stops_a_run_and_the_session_lives():
         raise AssertionError("nothing stopped it")
     except KeyboardInterrupt:
         program.run()
-    assert program.read("v").tolist() == [1] * 4
+    assert program.read("v").tolist() == [[1]] * 4
 
 
 def test_threads_and_forks():

@@ -360,7 +360,8 @@ def samples(fields, n_samples, read, **options):
 # ---- lazy tensors -------------------------------------------------------------------------------------------------------
 
 from ._session import Recompiled, Session  # noqa: E402: they need what stands above
-from ._tensor import Tape, Tensor, grad, is_lazy, record, tensor, variable as Variable  # noqa: E402
+from ._tensor import Tensor, is_lazy, record, tensor  # noqa: E402
+from ._variable import Tape, grad, variable as Variable  # noqa: E402
 from ._trace import cond as _cond, jit, scan, vmap, while_loop  # noqa: E402
 from ._module import Batches, Dataset, Layer, Module, Optimizer, Parameter, capitals as _capitals, layer_named as _layer_named  # noqa: E402
 

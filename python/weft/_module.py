@@ -16,7 +16,8 @@ from ._convert import without_const
 from ._numbers import did_you_mean
 from ._record import Info, Node, infos, place_of_user
 from ._session import Session
-from ._tensor import Tensor, VariableTensor, _grads, act, record, tensor, variable, variables_of
+from ._tensor import Tensor, record, tensor
+from ._variable import VariableTensor, _grads, act, variable, variables_of
 from ._values import Error
 
 

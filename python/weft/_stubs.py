@@ -16,7 +16,8 @@ _HEAD = '''"""Made from the headers by _stubs.py."""
 from typing import Any, NamedTuple
 from ._module import Batches, Dataset, Layer, Module, Optimizer, Parameter
 from ._session import Recompiled, Session
-from ._tensor import Tape, Tensor, VariableTensor, grad, tensor, variable as Variable
+from ._tensor import Tensor, tensor
+from ._variable import Tape, VariableTensor, grad, variable as Variable
 from ._trace import jit, scan, vmap, while_loop
 from ._values import Error, Value
 from . import _c as c

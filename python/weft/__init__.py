@@ -22,22 +22,32 @@ C types.
     y, facts = weft.experts(x, name="experts", token=token, feature=embed, experts=("experts", 8), hidden=("hidden", 64))
     rows = weft.spatial_same(row, ("tap", 3), "row", 1, 1)      structs are namedtuples, or dicts by the names of their fields
     y = weft.max_pool(x, [rows])
+
+Lazy tensors need no program: what Python does is written down, and computed once somebody looks (docs/python.md).
+
+    x, w = weft.tensor(images, "batch pixel"), weft.Variable("w", "pixel:784 digit:10", weft.normal(0.0, 0.05))
+    loss = weft.mean(weft.cross_entropy(x @ w, weft.tensor(labels, "batch"), "digit"))
+    weft.Adam(rate=1e-3).step(loss)
+    print(loss)
 """
 import ctypes
 import json
+import os
+import warnings
 import weakref
 from collections import namedtuple
 
 import numpy
 
-from . import _c as c, _numbers
-from ._call import built as _built, call, constant_beside, filled, is_plain
+from . import _c as c, _frames, _numbers
+from ._call import built as _built, call, lock as _lock, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._numbers import DTYPES
 from ._values import Dim, Error, Handle, Value
 
-__all__ = ["Dim", "Error", "Graph", "Layout", "Mesh", "Program", "Traffic", "Value", "c", "custom_gradient", "gradients", "samples",
-           "trainable", "version"]
+__all__ = ["Batches", "Dataset", "Dim", "Error", "Graph", "Layer", "Layout", "Mesh", "Module", "Optimizer", "Parameter", "Program", "Recompiled",
+           "Session", "Tape", "Tensor", "Traffic", "Value", "Variable", "c", "cond", "custom_gradient", "grad", "gradients", "jit", "samples",
+           "scan", "session", "tensor", "trainable", "version", "vmap", "while_loop"]
 
 
 # ---- what owns something ----------------------------------------------------------------------------------------------
@@ -46,6 +56,11 @@ __all__ = ["Dim", "Error", "Graph", "Layout", "Mesh", "Program", "Traffic", "Val
 def _dtype_name(given):
     dtype = dtype_number(given)
     return next(name for name in DTYPES if c.constants["WEFT_" + name.upper()] == dtype)
+
+
+def _close_world(pid):
+    if pid == os.getpid():  # of a process that was forked its parent closes it
+        c.lib.weft_world_close()
 
 
 class _World:
@@ -58,7 +73,7 @@ class _World:
         if cls.opened is None:
             error, world = c.types["weft_error"](), c.types["weft_world"]()
             checked(c.lib.weft_world_open(ctypes.byref(world), ctypes.byref(error)), error)
-            weakref.finalize(cls, c.lib.weft_world_close)
+            weakref.finalize(cls, _close_world, os.getpid())
             cls.opened = world
         return cls.opened
 
@@ -146,6 +161,14 @@ class Graph(Handle):
         return call("weft_graph_find", self, name)
 
 
+def _warn_of_copies(mesh, layout):
+    """Several ranks and no rule: each computes everything."""
+    n_ranks = c.lib.weft_mesh_n_ranks(mesh.handle) if isinstance(mesh, Mesh) else 1
+    if n_ranks > 1 and not str(layout):
+        text = f"{n_ranks} ranks and no layout: each computes everything; give one, as batch:{next(iter(mesh.axes), 'data')}"
+        warnings.warn(text, RuntimeWarning, stacklevel=_frames.depth_of_user())
+
+
 Traffic = namedtuple("Traffic", "axes kind count bytes")
 Traffic.__module__ = __name__
 Traffic.__doc__ = "What one rank moves over one set of axes with one collective in one run."
@@ -159,6 +182,7 @@ class Program(Handle):
 
     def __init__(self, mesh, layout, values, **options):
         layout = layout if isinstance(layout, Layout) else Layout(layout or "")
+        _warn_of_copies(mesh, layout)
         values = [values] if isinstance(values, Value) else list(values)
         keep, error, handle = [], c.types["weft_error"](), ctypes.POINTER(c.types["weft_program"])()
         wanted = {parameter["name"]: parameter for parameter in c.functions["weft_compile"]["parameters"]}
@@ -189,11 +213,16 @@ class Program(Handle):
         value = self._value(value, "write")
         what = f"write: {value.name or 'the value'}"
         array = _numbers.array_of(data, value.dtype, tuple(d.size for d in value.dims), what)
+        self._write_ready(value, array)
+
+    def _write_ready(self, value, array):
+        """An array of the value's dims and dtype, whose numbers were looked at."""
         if value.dtype == "bf16":
             array = _numbers.to_bf16(array)
         error = c.types["weft_error"]()
-        checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                 ctypes.byref(error)), error)
+        with _lock:
+            checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
+                                     ctypes.byref(error)), error)
 
     def find(self, name):
         """The input, variable, slot or named value of that name that the program keeps."""
@@ -203,10 +232,11 @@ class Program(Handle):
         return Value(self.values[0].graph, value)
 
     def run(self, times=1):
-        """So many runs. All ranks call it."""
+        """So many runs. All ranks call it. Ctrl-C stops between two of them, and the program may go on."""
         error = c.types["weft_error"]()
         for _ in range(_numbers.number(times, ctypes.c_uint64, "run: times")):
-            checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
+            with _lock:
+                checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
 
     def read(self, value):
         """The whole tensor of a value (or of its name) as an array; a scalar as a number.
@@ -221,8 +251,9 @@ class Program(Handle):
         is_bf16 = value.dtype == "bf16"
         array = numpy.empty([d.size for d in value.dims], numpy.uint16 if is_bf16 else DTYPES[value.dtype])
         error = c.types["weft_error"]()
-        checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                ctypes.byref(error)), error)
+        with _lock:
+            checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
+                                    ctypes.byref(error)), error)
         array = _numbers.from_bf16(array) if is_bf16 else array
         return array if value.dims else array.item()
 
@@ -326,6 +357,58 @@ def samples(fields, n_samples, read, **options):
     return call("weft_samples_open", fields=fields, n_samples=n_samples, read=fill, **options)
 
 
+# ---- lazy tensors -------------------------------------------------------------------------------------------------------
+
+from ._session import Recompiled, Session  # noqa: E402: they need what stands above
+from ._tensor import Tensor, is_lazy, record, tensor  # noqa: E402
+from ._variable import Tape, grad, variable as Variable  # noqa: E402
+from ._trace import cond as _cond, jit, scan, vmap, while_loop  # noqa: E402
+from ._module import Batches, Dataset, Layer, Module, Optimizer, Parameter, capitals as _capitals, layer_named as _layer_named  # noqa: E402
+
+
+def session(mesh="", layout="", **options):
+    """Lazy tensors are computed on this mesh by this layout from here on: weft.session("data:2", "batch:data", seed=1)."""
+    Session.current = Session(mesh, layout, **options)
+    return Session.current
+
+
+def cond(condition, *given):
+    """cond(condition, yes, no, *operands) of lazy tensors: one of two functions; cond(a, b) of values of a graph: weft_cond."""
+    return _cond(condition, *given) if given and callable(given[0]) else call("weft_cond", condition, *given)
+
+
+def _is_lazy_call(function, given, options):
+    """Whether a lazy tensor is among the arguments; or a graph is missing, and a session stands in."""
+    if is_lazy(given) or is_lazy(options.values()):
+        return True
+    takes_graph = function["returns"] == "weft_value" and any(p["type"] == "weft_graph *" for p in function["parameters"])
+    return takes_graph and not any(isinstance(item, (Handle, Value)) for item in (*given, *options.values())) and len(given) + len(options) > 0
+
+
+def _lazily(name, given, options):
+    function = c.functions["weft_" + name]
+    if any(p["type"] == "const weft_optimizer_options *" for p in function["parameters"]):
+        return Optimizer(name, **options).step(*given)
+    if name == "assign":
+        return given[0].assign(*given[1:])
+    return record(name, given, options)
+
+
+def _class_of(name):
+    """weft.Dense, weft.Adam: layers and optimizers of C's as objects."""
+    found = _layer_named(name)
+    if found is None:
+        return None
+    kind, is_optimizer = found
+
+    def make(*given, **options):
+        return (Optimizer if is_optimizer else Layer)(kind, *given, **options)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"weft.{kind} as an object; its options are keywords.\n\n{_frames.comment_of(kind)}"
+    return make
+
+
 def version():
     return c.lib.weft_version().decode()
 
@@ -337,11 +420,16 @@ def __getattr__(name):
     if name in _wrappers:
         return _wrappers[name]
     function = c.functions.get("weft_" + name)
+    if function is None and name[:1].isupper() and _class_of(name):
+        _wrappers[name] = _class_of(name)
+        return _wrappers[name]
     if function is None or not is_plain(function):
         way_out = f"; weft.c.lib.weft_{name} is the C function" if function else _numbers.did_you_mean(name, __dir__())
         raise AttributeError(f"weft has no {name}{way_out}")
 
     def wrapper(*given, **options):
+        if _is_lazy_call(function, given, options):
+            return _lazily(name, given, options)
         return call(function["name"], *given, **options)
 
     wrapper.__name__ = wrapper.__qualname__ = name
@@ -350,9 +438,10 @@ def __getattr__(name):
     wrapper.__doc__ = f"{returns}weft_{name}({parameters or 'void'})    <{function['header']}>"
     if filled(function):
         wrapper.__doc__ += f"; comes back, not handed over: {', '.join(filled(function))}"
+    wrapper.__doc__ += "\n\n" + _frames.comment_of(name)
     _wrappers[name] = wrapper
     return wrapper
 
 
 def __dir__():
-    return sorted(set(__all__) | {name[5:] for name, function in c.functions.items() if is_plain(function)})
+    return sorted(set(__all__) | set(_capitals()) | {name[5:] for name, function in c.functions.items() if is_plain(function)})

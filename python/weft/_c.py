@@ -28,7 +28,8 @@ def _find():
     here = os.path.dirname(os.path.abspath(__file__))
     path = os.environ.get("LIBWEFT")
     if not path:
-        near = [  # TREE/python/weft; PREFIX/lib/python3/dist-packages/weft, with lib, lib/x86_64-linux-gnu or lib64
+        near = [os.path.join(here, "lib")]  # a wheel
+        near += [  # TREE/python/weft; PREFIX/lib/python3/dist-packages/weft, with lib, lib/x86_64-linux-gnu or lib64
             os.path.join(here, up, name)
             for up, name in (("../..", "build/lib"), ("../../..", "."), ("../../..", "*-linux-*"), ("../../../..", "lib64"))
         ]
@@ -123,9 +124,26 @@ def _declare_functions():
         entry.restype = type_of(function["returns"])
 
 
+def _load(path):
+    """A wheel has what the library needs beside it, each found by name once it is loaded: so in whatever order they load."""
+    folder = os.path.dirname(path)
+    others = [name for name in sorted(os.listdir(folder)) if not name.startswith("libweft")] if os.path.basename(path) == "libweft.so.0" else []
+    while others:
+        left = []
+        for name in others:
+            try:
+                ctypes.CDLL(os.path.join(folder, name), mode=ctypes.RTLD_GLOBAL)
+            except OSError:
+                left.append(name)
+        if left == others:
+            break  # the loader may find them elsewhere, and says so if it does not
+        others = left
+    return ctypes.CDLL(path)
+
+
 _path, _root = _find()
 model = _headers.read(_headers.find(_root))
-lib = ctypes.CDLL(_path)
+lib = _load(_path) if _root == os.path.dirname(os.path.abspath(__file__)) else ctypes.CDLL(_path)
 constants = model["constants"]
 functions = {function["name"]: function for function in model["functions"]}
 types = {**BASIC, "FILE": type("FILE", (ctypes.Structure,), {}), "va_list": ctypes.c_void_p}

@@ -4,8 +4,10 @@
     call("weft_sort", x, dim, True)                 (sorted, ids): what C fills through a pointer comes behind the result
     call("weft_text_open", path, 64, 1)             a handle, closed when nobody has it any more
 """
+import contextlib
 import ctypes
 import sys
+import threading
 
 from . import _c as c
 from ._convert import Filled, fields_of, finish, from_c, has_raised, is_filled, is_plain_struct, is_value, to_c, without_const
@@ -51,8 +53,24 @@ def _make_filled(function, parameter, taken):
     return Filled(kind, c.types[kind]())
 
 
+lock = threading.RLock()  # builders of one graph, and runs, go one after another, whatever thread calls
+_places = []  # of what was recorded, while it is built
+
+
+@contextlib.contextmanager
+def at_place(place):
+    """Builders stand at this place, code and line, in place of their caller's."""
+    _places.append(place)
+    try:
+        yield
+    finally:
+        _places.pop()
+
+
 def _place():
     """File and line of the caller outside this package: errors name it."""
+    if _places and _places[-1]:
+        return _places[-1][0].co_filename.encode(), _places[-1][1]
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0] and frame.f_back:
         frame = frame.f_back
@@ -129,8 +147,9 @@ def call(name, /, *given, **options):
         else:
             is_optional = _is_optional(function, parameter)
             ready.append(to_c({**parameter, "optional": is_optional}, taken[parameter["name"]], keep, function))
-    result = getattr(c.lib, name)(*ready)
-    return _given_back(function, result, error, list(taken.values()), keep)
+    with lock if function["returns"] == "weft_value" else contextlib.nullcontext():
+        result = getattr(c.lib, name)(*ready)
+        return _given_back(function, result, error, list(taken.values()), keep)
 
 
 def _given_back(function, result, error, given, keep):

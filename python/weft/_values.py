@@ -1,5 +1,6 @@
 """_values: what Python holds of the library: dims, values, handles, errors."""
 import ctypes
+import os
 import weakref
 from collections import namedtuple
 
@@ -23,19 +24,37 @@ class Error(RuntimeError):
         self.status = _STATUS.get(status, str(status))
 
 
-def _destroy(name, handle, needs):
-    """`needs` are the objects that must outlive the handle: they are let go of after it."""
-    getattr(c.lib, name)(ctypes.byref(handle))
+def _destroy(name, handle, needs, pid):
+    """`needs` are the objects that must outlive the handle: they are let go of after it. A forked child leaves it to its parent."""
+    if pid == os.getpid():
+        getattr(c.lib, name)(ctypes.byref(handle))
+    needs.clear()
 
 
 class Handle:
     """A handle of the library, destroyed when Python has no more use for it, and at exit in the reverse order."""
 
     def _own(self, kind, handle, *needs):
-        self.handle = handle
+        self._handle, self._kind, self._pid = handle, kind, os.getpid()
         needs = list(needs)
-        weakref.finalize(self, _destroy, end_of(f"weft_{kind}"), handle, needs)
+        self._end = weakref.finalize(self, _destroy, end_of(f"weft_{kind}"), handle, needs, self._pid)
         return needs
+
+    @property
+    def handle(self):
+        """C's. What was closed, or made by the process that this one was forked from, is refused."""
+        if not self._handle:
+            raise Error(1, f"this {self._kind} is closed; make another")
+        if self._pid != os.getpid():
+            raise Error(1, f"this {self._kind} is of the process that was forked, whose ranks are threads: a fork leaves them behind; make one here")
+        return self._handle
+
+    def close(self):
+        """Gives its memory back now. What others need (a mesh, of its programs) stays until they are gone."""
+        if self._end.alive and self._handle:
+            self._end()
+            if self._handle:
+                raise Error(1, f"this {self._kind} is in use by others; close those first")
 
 
 class Opened(Handle):

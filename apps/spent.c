@@ -20,8 +20,9 @@ static const struct {
     [APP_ON_SAVES] = {"waiting for checkpoints",
                       "a larger --save-every or --save-after makes fewer, and a faster disk for "
                       "--run each of them sooner"},
-    [APP_ON_LOOKS] = {"looking at the text that is held out",
-                      "a larger --look-every does so less often"},
+    [APP_ON_LOOKS] =
+        {"looking at the text that is held out",
+         "a larger --eval-every does so less often, and fewer --eval-steps are sooner done"},
     [APP_ON_CHECKS] = {"comparing what ranks hold", "a larger --check-replicas does so less often"},
     [APP_ON_REST] = {"work between steps", "metrics and progress are written there: a faster disk "
                                            "for --run and --metrics helps, and so does a larger "

@@ -37,7 +37,7 @@ static void test_what_takes_time_is_told_with_what_helps(void)
     } cases[] = {
         {APP_ON_INPUT, "waiting for input took 10 s, 10.0 % of the run", "--lanes"},
         {APP_ON_SAVES, "waiting for checkpoints took 10 s, 10.0 % of the run", "--save-every"},
-        {APP_ON_LOOKS, "held out took 10 s, 10.0 % of the run", "--look-every"},
+        {APP_ON_LOOKS, "held out took 10 s, 10.0 % of the run", "--eval-every"},
         {APP_ON_CHECKS, "what ranks hold took 10 s, 10.0 % of the run", "--check-replicas"},
         {APP_ON_REST, "work between steps took 10 s, 10.0 % of the run", "--metrics"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

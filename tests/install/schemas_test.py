@@ -22,7 +22,7 @@ PLAN = "gpt train --dry-run --json --width 16 --seq 8 --batch 8 "
 
 # schema, what is run, what is read: "" the output, else a file; LINES: one JSON a line. None: it only prepares.
 ROWS = [
-    (None, TRAIN + f" --steps 2 --run a --held-out {os.path.abspath(__file__)}", ""),
+    (None, TRAIN + f" --steps 2 --run a --eval-data {os.path.abspath(__file__)}", ""),
     (None, TRAIN + " --steps 4 --run b " + MESH, ""),
     (None, TRAIN + " --steps 2 --run c --experts 2 --mesh data:2 --layout batch:data --link 1GB+50us", ""),
     (None, TRAIN + " --steps 1 --run m --mesh data:2 --layout batch:data --link measured --machine laptop", ""),

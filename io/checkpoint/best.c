@@ -1,6 +1,6 @@
 /* best: of the checkpoints in a directory the one of the lowest loss of held-out data.
  *
- * Each manifest says its own loss, and nothing else does: so what is best is always what is there, whatever was interrupted.
+ * Each manifest says its own loss, and no other file does. So an interrupted save cannot leave a best that is not there.
  */
 #include "stored.h"
 

@@ -67,7 +67,7 @@ ROWS = [
     (None, "!truncate", "a/ckpt"),
     ("ckpt-list", "weft ckpt list a --json", ""),
     (None, "mnist draw digits", ""),
-    (None, "mnist --data digits --hidden 4 --steps 2 --run e", ""),
+    (None, "mnist --data digits --hidden 4 --steps 2 --run e --eval-share 0.1", ""),
     ("metrics", None, "e/metrics.jsonl"),
     ("tune", "weft tune --vary rate=1e-3|1e-2 --search grid --json -- mnist --data digits --hidden 4 --steps 2", ""),
     (None, "!start mnist --data digits --hidden 4 --steps 10000000 --run f", "f/metrics.jsonl"),

@@ -133,7 +133,7 @@ WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
 WEFT_API const char *weft_stored_layout(const weft_stored *stored);
 /* The data it has learned from */
 WEFT_API const char *weft_stored_data(const weft_stored *stored);
-/* What its state's loss is of: weft_checkpoint_options.held_out; "": it has none, or that is not said */
+/* The data of its state's loss: weft_checkpoint_options.held_out; "": it has none, or that is not said */
 WEFT_API const char *weft_stored_held_out(const weft_stored *stored);
 /* Digests of the program and of the build of Weft that wrote it, 16 digits; "" where they are not said. */
 WEFT_API const char *weft_stored_program(const weft_stored *stored);
@@ -155,9 +155,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *store
 /* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. -1: it is there
  * and cannot be listed (errno). */
 WEFT_API int weft_stored_steps(const char *directory, int64_t *steps, int room);
-/* weft_stored_best - of the steps in a directory that are not marked as damaged the state of the one with the lowest loss, the first of
- * equal ones; losses of other data than `held_out` do not count, NULL: than the newest one's that has a loss. false: there is none; then
- * best is all zero. It reads each manifest. */
+/* weft_stored_best - of the steps in a directory the state of the one with the lowest loss, of equal ones the first. Steps that are marked
+ * as damaged do not count, nor do losses of other data than `held_out`; NULL: of other data than the newest loss there. It reads each
+ * manifest. returns false where there is none: then best is all zero */
 WEFT_API bool weft_stored_best(const char *directory, const char *held_out,
                                weft_checkpoint_state *best);
 

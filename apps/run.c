@@ -472,6 +472,8 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 weft_status app_run_finish(app_run *run, weft_error *error)
 {
     WEFT_TRY(app_tracing_end(&run->tracing, error));
+    if (weft_world_is_root())
+        app_spent_ranks(&run->spent, settings_text(run->setup.settings, "run"));
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
 }

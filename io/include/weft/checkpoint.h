@@ -46,9 +46,9 @@ typedef struct weft_checkpoint_state {
     int64_t step;   /* runs done: weft_runs                              */
     int64_t sample; /* next global sample: weft_dataset_position; restored for other data: 0 */
     uint64_t seed;  /* of the graph                                       */
-    /* has_loss: the loss of data that nothing is learned from, after that step: finite; else it was not measured there */
+    /* the loss of data that nothing is learned from, after that step: finite, where has_loss is not 0; else it was not measured */
     double loss;
-    bool has_loss;
+    int has_loss;
 } weft_checkpoint_state;
 
 enum { WEFT_NEWEST = -1 };

@@ -178,13 +178,19 @@ static weft_status predict(const app_held *held, const settings *s, double *seco
     return status;
 }
 
+/* Of a look; 0: not known, as the data is not there. */
+static int64_t batches_of(const app_held *held, const settings *s)
+{
+    return held->n_batches > 0 ? held->n_batches : settings_count(s, "eval-steps");
+}
+
 weft_status app_held_plan(const app_held *held, const settings *s, weft_error *error)
 {
     char batches[48] = "", time[WEFT_TIME_TEXT], takes[160] = "";
     weft_usage usage;
     double seconds;
     if (!held->program) return WEFT_OK;
-    const int64_t n = held->n_batches > 0 ? held->n_batches : settings_count(s, "eval-steps");
+    const int64_t n = batches_of(held, s);
     WEFT_TRY(weft_plan_usage(held->program, 0, &usage, error));
     WEFT_TRY(predict(held, s, &seconds, error));
     if (n > 0) snprintf(batches, sizeof batches, "%lld batches ", (long long)n);
@@ -197,6 +203,22 @@ weft_status app_held_plan(const app_held *held, const settings *s, weft_error *e
         batches, (long long)held->batch, usage.flops / 1e9, takes,
         (double)usage.arena_bytes / 1048576.0);
     return WEFT_OK;
+}
+
+weft_status app_held_json(const app_held *held, const settings *s, json_t **json, weft_error *error)
+{
+    weft_usage usage;
+    double seconds;
+    *json = NULL;
+    if (!held || !held->program) return WEFT_OK;
+    const int64_t n = batches_of(held, s);
+    WEFT_TRY(weft_plan_usage(held->program, 0, &usage, error));
+    WEFT_TRY(predict(held, s, &seconds, error));
+    *json = json_pack("{s:I, s:o, s:f, s:I, s:o}", "batch", (json_int_t)held->batch, "batches",
+                      n > 0 ? json_integer(n) : json_null(), "flops", usage.flops, "arena_bytes",
+                      (json_int_t)usage.arena_bytes, "batch_seconds",
+                      seconds >= 0 ? json_real(seconds) : json_null());
+    return *json ? WEFT_OK : weft_fail_memory(error, 0);
 }
 
 void app_held_close(app_held *held)

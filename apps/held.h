@@ -13,6 +13,8 @@
 #ifndef WEFT_APPS_HELD_H
 #define WEFT_APPS_HELD_H
 
+#include <jansson.h>
+
 #include "options.h"
 #include "weft/io.h"
 
@@ -69,6 +71,9 @@ bool app_held_is_due(const app_held *held, const settings *s, int64_t step, int6
 weft_status app_held_look(app_held *held, app_held_numbers *numbers, weft_error *error);
 /* app_held_plan - print, by the root, what looks take, beside the plan of a step: memory, and on --machine time. Local. */
 weft_status app_held_plan(const app_held *held, const settings *s, weft_error *error);
+/* app_held_json - the same as an object, own it; NULL where nothing is held out. Local. */
+weft_status app_held_json(const app_held *held, const settings *s, json_t **json,
+                          weft_error *error);
 void app_held_close(app_held *held);
 
 #endif

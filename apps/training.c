@@ -250,14 +250,13 @@ static weft_status hold(app_training *training, const app_training_parts *parts,
     return compile_held(training, error);
 }
 
-/* What it takes, beside the plan of a step. */
-static weft_status plan_held(app_training *training, const app_training_parts *parts,
-                             weft_error *error)
+/* For the plan of a step: data need not be there. */
+static weft_status compile_held_plan(app_training *training, const app_training_parts *parts,
+                                     weft_error *error)
 {
     if (!app_held_is_wanted(training->settings)) return WEFT_OK;
     WEFT_TRY(make_held(training, parts, false, error));
-    WEFT_TRY(compile_held(training, error));
-    return app_held_plan(&training->held, training->settings, error);
+    return compile_held(training, error);
 }
 
 /* The plan of a step, in place of all that would follow. All processes come to the same. */
@@ -270,11 +269,13 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
     weft_status status = compile(training, parts, &reads, error);
     look_around(training, parts, &l);
     app_advising advising = {&l.search, training->program[APP_LEARNS]};
-    const app_plan_asked asked = {.advise = app_advise_list, .context = &advising};
+    const app_plan_asked asked = {
+        .advise = app_advise_list, .context = &advising, .held = &training->held};
+    if (status == WEFT_OK) status = compile_held_plan(training, parts, error);
     if (status == WEFT_OK) status = app_plan(s, world, advising.program, &asked, error);
     const bool is_text = settings_flag(s, "dry-run") && !settings_flag(s, "json");
     if (status == WEFT_OK && is_text && weft_world_is_root())
-        status = plan_held(training, parts, error);
+        status = app_held_plan(&training->held, s, error);
     if (status == WEFT_OK && is_text && weft_world_is_root()) tell_advice(&l, advising.program);
     return weft_world_agree(error);
 }

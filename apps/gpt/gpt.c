@@ -188,13 +188,14 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     app_search search;
     gpt_search_open(setup->settings, &search);
     app_advising advising = {&search, setup->program};
-    const app_plan_asked asked = {gpt_setup_pipe(setup), app_advise_list, &advising};
+    WEFT_TRY(gpt_held_compile(setup, error));
+    const app_plan_asked asked = {gpt_setup_pipe(setup), app_advise_list, &advising, &setup->held};
     WEFT_TRY(app_plan(setup->settings, world, setup->program, &asked, error));
     const bool is_text =
         settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");
     if (!weft_world_is_root() || !is_text) return WEFT_OK;
     WEFT_TRY(print_bubbles(setup, error));
-    WEFT_TRY(gpt_held_plan(setup, error));
+    WEFT_TRY(app_held_plan(&setup->held, setup->settings, error));
     return print_advice(setup, error);
 }
 

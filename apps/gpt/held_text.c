@@ -47,7 +47,7 @@ weft_status gpt_held_open(gpt_setup *setup, weft_error *error)
     return compile(setup, error);
 }
 
-weft_status gpt_held_plan(gpt_setup *setup, weft_error *error)
+weft_status gpt_held_compile(gpt_setup *setup, weft_error *error)
 {
     const char *path = settings_text(setup->settings, "eval-data");
     if (!app_held_is_wanted(setup->settings)) return WEFT_OK;
@@ -55,6 +55,5 @@ weft_status gpt_held_plan(gpt_setup *setup, weft_error *error)
     /* A plan needs no data; where it is there, it says how long a look takes. */
     if (*path && access(path, R_OK) == 0) WEFT_TRY(open_text(setup, error));
     WEFT_TRY(build(setup, error));
-    WEFT_TRY(compile(setup, error));
-    return app_held_plan(&setup->held, setup->settings, error);
+    return compile(setup, error);
 }

@@ -6,7 +6,7 @@
 
 /* gpt_held_open - setup->held; nothing where options name no such text. Collective over the job; agrees on failure. */
 weft_status gpt_held_open(gpt_setup *setup, weft_error *error);
-/* gpt_held_plan - print what looks at it take, on a mesh without ranks. Local. */
-weft_status gpt_held_plan(gpt_setup *setup, weft_error *error);
+/* gpt_held_compile - for a plan, on a mesh without ranks: of the text, where it is there, only how long it is. Local. */
+weft_status gpt_held_compile(gpt_setup *setup, weft_error *error);
 
 #endif

@@ -36,6 +36,8 @@ ROWS = [
     ("metrics", None, "a/metrics.jsonl"),
     ("metrics", None, "c/metrics.jsonl"),
     ("plan", PLAN + "--layers 1", ""),
+    ("plan", PLAN + "--layers 1 --eval-share 0.1 --eval-every 5", ""),
+    ("plan", "seq2seq --dry-run --json --best --machine laptop", ""),
     ("plan", PLAN + "--layers 2 --explain --zero 1 --mesh data:2,model:2 --layout batch:data,hidden:model,embed:model", ""),
     ("plan", PLAN + "--layers 4 --scan-layers --recompute --zero 3 --link 1GB+50us --mesh data:2 --layout batch:data", ""),
     ("plan", PLAN + "--layers 4 --stages 2 --micro 2 --mesh pipe:2 --layout stage:pipe", ""),

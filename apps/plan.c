@@ -28,9 +28,15 @@ bool app_only_plans(const settings *s)
     return settings_flag(s, "dry-run") || measures(s);
 }
 
-/* The plan with the advice in it. A plan may have many MB, and is a tree twice then, one after the other. */
+/* NULL is nothing; takes `value`. */
+static int put(json_t *plan, const char *name, json_t *value)
+{
+    return value ? json_object_set_new(plan, name, value) : 0;
+}
+
+/* The plan with the advice and what looks at held-out data take in it. A plan may have many MB, and is a tree twice then, one after the other. */
 static weft_status print_with(const settings *s, const weft_program *program, const app_pipe *pipe,
-                              json_t *advice, weft_error *error)
+                              json_t *advice, json_t *held, weft_error *error)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -40,7 +46,8 @@ static weft_status print_with(const settings *s, const weft_program *program, co
     if (fclose(memory) != 0 && status == WEFT_OK) status = weft_fail_memory(error, bytes);
     json_t *plan = status == WEFT_OK ? json_loadb(text, bytes, 0, NULL) : NULL;
     free(text);
-    if (status == WEFT_OK && json_object_set(plan, "advice", advice) != 0)
+    if (status == WEFT_OK &&
+        put(plan, "advice", json_incref(advice)) + put(plan, "held_out", json_incref(held)) != 0)
         status = weft_fail_memory(error, bytes);
     if (status == WEFT_OK &&
         (json_dumpf(plan, stdout, JSON_INDENT(1)) != 0 || putchar('\n') == EOF))
@@ -53,12 +60,16 @@ static weft_status print_with(const settings *s, const weft_program *program, co
 static weft_status print_json(const settings *s, const weft_program *program,
                               const app_plan_asked *asked, weft_error *error)
 {
-    json_t *advice = NULL;
-    WEFT_TRY(asked->advise(asked->context, &advice, error));
+    json_t *advice = NULL, *held = NULL;
+    WEFT_TRY(app_held_json(asked->held, s, &held, error));
+    weft_status status = asked->advise(asked->context, &advice, error);
     const bool is_told = advice && (*settings_text(s, "machine") || json_array_size(advice) > 0);
-    const weft_status status = is_told ? print_with(s, program, &asked->pipe, advice, error)
-                                       : app_predict_json(s, program, &asked->pipe, stdout, error);
+    if (status == WEFT_OK)
+        status = is_told || held
+                     ? print_with(s, program, &asked->pipe, is_told ? advice : NULL, held, error)
+                     : app_predict_json(s, program, &asked->pipe, stdout, error);
     json_decref(advice);
+    json_decref(held);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #define WEFT_APPS_PLAN_H
 
 #include "calibrate.h"
+#include "held.h"
 #include "json.h"
 #include "predict.h"
 #include "weft/collectives.h"
@@ -36,6 +37,7 @@ typedef struct app_plan_asked {
     /* for --json: what would help, a list, or NULL. Own it. On the root alone, after --calibrate */
     weft_status (*advise)(void *context, json_t **list, weft_error *error);
     void *context;
+    const app_held *held; /* compiled beside it; NULL: none */
 } app_plan_asked;
 
 /* app_plan - of a program on a mesh without ranks: what --calibrate measures, then by the root and for --dry-run the plan, and how long --machine takes

@@ -266,8 +266,7 @@ static weft_status check_seed(const app_run *run, const weft_stored *stored, wef
 }
 
 /* What a restore leaves to us, at the root. */
-static weft_status check_stored(const app_run *run, const char *folder, int64_t step,
-                                weft_error *error)
+static weft_status check_stored(app_run *run, const char *folder, int64_t step, weft_error *error)
 {
     char path[2 * MAX_PATH];
     weft_stored *stored = NULL;
@@ -277,6 +276,7 @@ static weft_status check_stored(const app_run *run, const char *folder, int64_t 
     weft_status status = check_all_used(run, stored, error);
     if (status != WEFT_OK) (void)explain(settings_text(run->setup.settings, "run"), error);
     if (status == WEFT_OK) status = check_seed(run, stored, error);
+    if (status == WEFT_OK) app_run_found(run, folder, stored);
     weft_stored_close(&stored);
     return status;
 }
@@ -323,6 +323,16 @@ static weft_status trace_before(app_run *run, int64_t step, weft_error *error)
     return app_tracing_before(&run->tracing, step, parts, parts[1].program ? 2 : 1, error);
 }
 
+static const char *held_facts(const app_run_setup *setup)
+{
+    return setup->held && setup->held->data ? weft_dataset_facts(setup->held->data) : NULL;
+}
+
+static bool keeps_best(const app_run_setup *setup)
+{
+    return held_facts(setup) != NULL && settings_flag(setup->settings, "best");
+}
+
 weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error)
 {
     char folder[MAX_PATH];
@@ -331,7 +341,9 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     const weft_checkpoint_options options = {.keep = (int)settings_count(s, "keep"),
                                              .data = weft_dataset_facts(setup->data),
                                              .dataset = setup->data,
-                                             .other_data = settings_flag(s, "data-changed")};
+                                             .other_data = settings_flag(s, "data-changed"),
+                                             .keep_best = keeps_best(setup),
+                                             .held_out = held_facts(setup)};
     *run = (app_run){.setup = *setup};
     stop_survive_failed_writes();
     app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
@@ -348,6 +360,7 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
     if (weft_checkpoints_open(folder, &options, &run->checkpoints, error) == WEFT_OK)
         (void)!restore(run, folder, from, error);
     WEFT_TRY(weft_world_agree(error));
+    WEFT_TRY(weft_world_any(run->looks.is_missing, &run->looks.is_missing, error));
     stop_watch_open(&run->watch, weft_world_is_root() ? settings_text(s, "run") : NULL,
                     settings_seconds(s, "max-time"), guess_saving(setup->program));
     run->save_begun = app_seconds();
@@ -365,11 +378,15 @@ weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *e
 
 static weft_status save(app_run *run, weft_error *error)
 {
+    const bool has_loss = run->looks.step == run->step && isfinite(run->looks.loss);
     const weft_checkpoint_state state = {
         .step = run->step,
         .sample = weft_dataset_position(run->setup.data),
         .seed = seed_of(&run->setup),
+        .loss = has_loss ? run->looks.loss : 0,
+        .has_loss = has_loss,
     };
+    run->looks.is_best = false; /* it is kept */
     run->save_begun = app_seconds();
     WEFT_TRY(weft_checkpoints_save(run->checkpoints, run->setup.program, &state, error));
     run->saved = run->step;
@@ -415,7 +432,7 @@ static weft_status after_step(app_run *run, int64_t step, weft_error *error)
     if (is_due(run, "check-replicas")) WEFT_TRY(weft_check_replicas(run->setup.program, error));
     app_spent_lap(&run->spent, APP_ON_CHECKS);
     WEFT_TRY(poll(run, error));
-    if (is_due(run, "save-every")) WEFT_TRY(save(run, error));
+    if (is_due(run, "save-every") || run->looks.is_best) WEFT_TRY(save(run, error));
     app_spent_lap(&run->spent, APP_ON_SAVES);
     if (step >= run->setup.last) return WEFT_OK; /* over anyway */
     /* Ranks ask each other once a step, and again only where there is something to do. */
@@ -429,6 +446,14 @@ static weft_status after_step(app_run *run, int64_t step, weft_error *error)
     if (!*run->watch.why)
         snprintf(run->watch.why, sizeof run->watch.why, "another rank was asked to");
     return WEFT_OK; /* app_run_finish saves */
+}
+
+weft_status app_run_begin(app_run *run, app_held_numbers *numbers, weft_error *error)
+{
+    *numbers = (app_held_numbers){.is_there = false};
+    if (!run->looks.is_missing) return WEFT_OK;
+    WEFT_TRY(app_run_look(run, run->first, numbers, error));
+    return run->looks.is_best ? save(run, error) : WEFT_OK;
 }
 
 weft_status app_run_before(app_run *run, int64_t step, weft_error *error)
@@ -447,6 +472,8 @@ weft_status app_run_step(app_run *run, int64_t step, weft_error *error)
 weft_status app_run_finish(app_run *run, weft_error *error)
 {
     WEFT_TRY(app_tracing_end(&run->tracing, error));
+    if (weft_world_is_root())
+        app_spent_ranks(&run->spent, settings_text(run->setup.settings, "run"));
     if (run->saved < run->step) WEFT_TRY(save(run, error));
     return weft_checkpoints_wait(run->checkpoints, error);
 }

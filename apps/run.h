@@ -14,6 +14,7 @@
 #define WEFT_APPS_RUN_H
 
 #include "board.h"
+#include "held.h"
 #include "lock.h"
 #include "metrics.h"
 #include "options.h"
@@ -85,7 +86,19 @@ typedef struct app_run_setup {
     weft_trace_part looks; /* what runs between steps besides, for --trace: `runs` at each look */
     bool is_quiet;         /* nothing is said of what went well */
     app_pipe pipe;         /* of a pipeline, for --keep-plan */
+    app_held *held;        /* looks at held-out data; NULL, or one without data: there are none */
 } app_run_setup;
+
+/* What looks at held-out data came to. */
+typedef struct app_run_looks {
+    int64_t step; /* of the newest that was not cut short; 0: none */
+    double loss;  /* it came to; may be no number */
+    bool is_best; /* it is lower than all before, and --best wants it kept: the same on all ranks */
+    double best;  /* the lowest on disk, at the root; with --best alone */
+    int64_t best_step; /* its step; 0: there is none */
+    bool
+        is_missing; /* the step that the run goes on from should have had one: the same on all ranks */
+} app_run_looks;
 
 typedef struct app_run {
     app_run_setup setup;
@@ -99,6 +112,7 @@ typedef struct app_run {
     app_comparison comparison; /* of --machine */
     app_spent spent; /* app_run_step takes laps for what it does; the program for input and steps */
     app_board board; /* of --tensorboard */
+    app_run_looks looks;
     app_metrics metrics; /* app_run_all's; the root's */
     bool is_running;     /* the start is over: a failure from here on is not the command line's */
     bool is_stopped;     /* early: watch.why */
@@ -109,6 +123,14 @@ typedef struct app_run {
  * program's variables, run counter and the dataset's position. Collective over the job; agrees on
  * failure. */
 weft_status app_run_open(app_run *run, const app_run_setup *setup, weft_error *error);
+/* app_run_begin - the look that the run before was stopped in, if it was: `numbers` are of step run->first. Collective over the job. */
+weft_status app_run_begin(app_run *run, app_held_numbers *numbers, weft_error *error);
+/* app_run_look - after weft_run of step number `step`, where a look is due; app_run_step saves what --best keeps. Collective over the
+ * job. */
+weft_status app_run_look(app_run *run, int64_t step, app_held_numbers *numbers, weft_error *error);
+/* app_run_found - at the start of a run that goes on, the root: the lowest loss of held-out data on disk, and whether the step `stored` that
+ * it goes on from lacks its look. Local. */
+void app_run_found(app_run *run, const char *folder, const weft_stored *stored);
 /* app_run_before - before weft_run of step number `step`, its batch there: histograms. Collective over the job. */
 weft_status app_run_before(app_run *run, int64_t step, weft_error *error);
 /* app_run_step - after step number `step`: save, compare replicas, decide whether to stop.
@@ -140,6 +162,8 @@ void app_run_saves(const app_run *run, char *text, size_t bytes);
 /* app_run_ending - one sentence about a run that was stopped early or had nothing to do; false:
  * neither. Local. */
 bool app_run_ending(const app_run *run, char *text, size_t bytes);
+/* app_run_best - which checkpoint --best has kept; false: none. Of the root. Local. */
+bool app_run_best(const app_run *run, char *text, size_t bytes);
 
 /* app_make_folder - a run directory, with those above it. Local. */
 weft_status app_make_folder(const char *path, weft_error *error);

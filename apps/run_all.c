@@ -26,6 +26,7 @@ static void say_start(const app_run *run)
 typedef struct done {
     int64_t step;
     double numbers[APP_MOST_READ], seconds;
+    app_held_numbers held;
 } done;
 
 static weft_status one_step(app_run *run, const app_run_reads *reads, done *d, weft_error *error)
@@ -40,7 +41,26 @@ static weft_status one_step(app_run *run, const app_run_reads *reads, done *d, w
         WEFT_TRY(weft_read_scalar(program, reads->values[i], &d->numbers[i], error));
     d->seconds = app_seconds() - begun;
     app_spent_lap(&run->spent, APP_ON_STEPS);
+    WEFT_TRY(app_run_look(run, d->step, &d->held, error));
+    app_spent_lap(&run->spent, APP_ON_LOOKS);
     return WEFT_OK;
+}
+
+static void put_held(json_t *line, const app_held_numbers *held)
+{
+    if (!held->is_there) return;
+    json_object_set_new(line, "held_out", app_json_number(held->loss));
+    if (!isnan(held->accuracy))
+        json_object_set_new(line, "held_out_accuracy", app_json_number(held->accuracy));
+}
+
+static void say_held(int64_t step, const app_held_numbers *held)
+{
+    char right[48] = "";
+    if (!held->is_there) return;
+    if (!isnan(held->accuracy))
+        snprintf(right, sizeof right, ", accuracy %.2f %%", 100 * held->accuracy);
+    printf("step %5lld   held out %.6f%s\n", (long long)step, held->loss, right);
 }
 
 static json_t *line_of(const app_run *run, const app_run_reads *reads, const done *d)
@@ -52,6 +72,7 @@ static json_t *line_of(const app_run *run, const app_run_reads *reads, const don
         json_object_set_new(line, reads->names[i], app_json_number(d->numbers[i]));
     json_object_set_new(line, rate, app_json_number(run->setup.items / d->seconds));
     json_object_set_new(line, "ms", app_json_number(1e3 * d->seconds));
+    put_held(line, &d->held);
     return line;
 }
 
@@ -64,6 +85,16 @@ static void write_line(app_run *run, int64_t step, json_t *line)
     (void)!app_metrics_close(&run->metrics, NULL);
 }
 
+static void put_line(app_run *run, int64_t step, json_t *line)
+{
+    if (run->metrics.file) {
+        write_line(run, step, line);
+        return;
+    }
+    app_board_line(&run->board, step, line); /* on another disk, maybe */
+    json_decref(line);
+}
+
 /* Only the root does anything. */
 static void report(app_run *run, const app_run_reads *reads, const done *d)
 {
@@ -72,13 +103,22 @@ static void report(app_run *run, const app_run_reads *reads, const done *d)
     if (!weft_mesh_is_root(weft_program_mesh(run->setup.program))) return;
     if (d->step % 100 == 0 || d->step == run->setup.last)
         printf("step %5lld   loss %.6f\n", (long long)d->step, d->numbers[0]);
-    json_t *line = line_of(run, reads, d);
-    if (run->metrics.file) {
-        write_line(run, d->step, line);
-        return;
-    }
-    app_board_line(&run->board, d->step, line); /* on another disk, maybe */
-    json_decref(line);
+    say_held(d->step, &d->held);
+    put_line(run, d->step, line_of(run, reads, d));
+}
+
+/* A look that the run before was stopped in has a line of its own. */
+static weft_status look_again(app_run *run, weft_error *error)
+{
+    app_held_numbers held;
+    WEFT_TRY(app_run_begin(run, &held, error));
+    app_spent_lap(&run->spent, APP_ON_LOOKS);
+    if (!held.is_there || !weft_mesh_is_root(weft_program_mesh(run->setup.program))) return WEFT_OK;
+    json_t *line = app_metrics_line(run->first);
+    put_held(line, &held);
+    say_held(run->first, &held);
+    put_line(run, run->first, line);
+    return WEFT_OK;
 }
 
 static weft_status check(const done *d, weft_error *error)
@@ -107,6 +147,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, const app_run_
     WEFT_TRY(open_metrics(run, error));
     run->is_running = true;
     say_start(run);
+    WEFT_TRY(look_again(run, error));
     for (int64_t step = run->first + 1; step <= setup->last && !run->is_stopped; step++) {
         done d = {.step = step};
         WEFT_TRY(one_step(run, reads, &d, error));
@@ -117,6 +158,7 @@ weft_status app_run_all(app_run *run, const app_run_setup *setup, const app_run_
     }
     WEFT_TRY(app_run_finish(run, error));
     if (is_root && app_run_ending(run, text, sizeof text)) puts(text);
+    if (is_root && app_run_best(run, text, sizeof text)) puts(text);
     if (is_root && app_spent_tell(&run->spent, text, sizeof text)) puts(text);
     return WEFT_OK;
 }

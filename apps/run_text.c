@@ -14,6 +14,18 @@ void app_run_saves(const app_run *run, char *text, size_t bytes)
     snprintf(text, bytes, "checkpoints: %s%sat the end", steps, old);
 }
 
+bool app_run_best(const app_run *run, char *text, size_t bytes)
+{
+    const app_run_looks *looks = &run->looks;
+    if (looks->best_step == 0) return false;
+    snprintf(text, bytes,
+             "lowest loss of held-out data: %.6f at step %lld, whose checkpoint stays in %s "
+             "(--best); --resume %lld goes on from it",
+             looks->best, (long long)looks->best_step, settings_text(run->setup.settings, "run"),
+             (long long)looks->best_step);
+    return true;
+}
+
 bool app_run_ending(const app_run *run, char *text, size_t bytes)
 {
     const char *folder = settings_text(run->setup.settings, "run");

@@ -6,6 +6,7 @@
 
 #include "stop.h"
 #include "weft/number.h"
+#include "weft/watch.h"
 
 /* Less is not worth a line. In a run of a few seconds a part is what the machine did meanwhile. */
 static const double LEAST_PART = 0.02, LEAST_SECONDS = 5;
@@ -20,8 +21,9 @@ static const struct {
     [APP_ON_SAVES] = {"waiting for checkpoints",
                       "a larger --save-every or --save-after makes fewer, and a faster disk for "
                       "--run each of them sooner"},
-    [APP_ON_LOOKS] = {"looking at the text that is held out",
-                      "a larger --look-every does so less often"},
+    [APP_ON_LOOKS] =
+        {"looking at the text that is held out",
+         "a larger --eval-every does so less often, and fewer --eval-steps are sooner done"},
     [APP_ON_CHECKS] = {"comparing what ranks hold", "a larger --check-replicas does so less often"},
     [APP_ON_REST] = {"work between steps", "metrics and progress are written there: a faster disk "
                                            "for --run and --metrics helps, and so does a larger "
@@ -38,6 +40,33 @@ void app_spent_lap(app_spent *spent, app_spending what)
     const double now = app_seconds();
     spent->seconds[what] += now - spent->at;
     spent->at = now;
+}
+
+/* Half of the slowest is no other rank's trouble. */
+static const double MUCH_LESS = 0.5;
+
+static void tell_ranks(app_spent *spent, const weft_live *live)
+{
+    const weft_live_rank *r, *most = weft_live_rank_at(live, 0), *least = most;
+    char more[WEFT_TIME_TEXT], less[WEFT_TIME_TEXT];
+    for (int i = 0; (r = weft_live_rank_at(live, i)) != NULL; i++) {
+        if (r->input > most->input) most = r;
+        if (r->input < least->input) least = r;
+    }
+    if (!most || least->input > MUCH_LESS * most->input) return;
+    snprintf(spent->input, sizeof spent->input, " (rank %d on %.40s read for %s, rank %d for %s)",
+             most->rank, most->host, weft_time_text(most->input, more), least->rank,
+             weft_time_text(least->input, less));
+}
+
+void app_spent_ranks(app_spent *spent, const char *folder)
+{
+    weft_live *live = NULL;
+    spent->input[0] = '\0';
+    if (weft_live_open(folder, &live, NULL) != WEFT_OK) return;
+    (void)weft_live_look(live);
+    tell_ranks(spent, live);
+    weft_live_close(&live);
 }
 
 /* The largest of those that are not told yet; steps themselves are no loss. APP_ON_STEPS: there is none. */
@@ -76,6 +105,7 @@ int app_spent_list(const app_spent *spent, app_spent_part *parts)
     if (!app_spent_is_long(spent)) return 0;
     while ((what = next_largest(spent, told, LEAST_PART * all)) != APP_ON_STEPS)
         parts[n++] = (app_spent_part){.what = spendings[what].what,
+                                      .ranks = what == APP_ON_INPUT ? spent->input : "",
                                       .helps = spendings[what].helps,
                                       .seconds = spent->seconds[what],
                                       .share = spent->seconds[what] / all};
@@ -90,10 +120,10 @@ bool app_spent_tell(const app_spent *spent, char *text, size_t room)
     *text = '\0';
     for (int i = 0; i < n && used < room; i++) {
         char time[WEFT_TIME_TEXT];
-        used += (size_t)snprintf(text + used, room - used, "%s%s took %s, %.1f %% of the run: %s",
+        used += (size_t)snprintf(text + used, room - used, "%s%s took %s, %.1f %% of the run%s: %s",
                                  used ? "\n" : "", parts[i].what,
                                  weft_time_text(parts[i].seconds, time), 100 * parts[i].share,
-                                 parts[i].helps);
+                                 parts[i].ranks, parts[i].helps);
     }
     return used > 0;
 }

@@ -24,16 +24,21 @@ typedef enum app_spending {
 typedef struct app_spent {
     double at; /* the last lap: app_seconds */
     double seconds[APP_SPENDINGS];
+    char input[120]; /* which ranks waited for input, and how long; "": all alike, or not known */
 } app_spent;
 
 void app_spent_begin(app_spent *spent);
 /* app_spent_lap - the time since the last lap, or the begin, went into this. Local. */
 void app_spent_lap(app_spent *spent, app_spending what);
+/* app_spent_ranks - at the end: which ranks have waited for their own input, by the records in a run's folder. Ranks wait for each other
+ * at each batch, so one that reads slowly makes all wait. Local. */
+void app_spent_ranks(app_spent *spent, const char *folder);
 /* app_spent_is_long - whether a run took so long that its times say something: 5 s. Local; pure. */
 bool app_spent_is_long(const app_spent *spent);
 /* What took 2 % of the time or more. */
 typedef struct app_spent_part {
     const char *what, *helps; /* "waiting for input"; a sentence */
+    const char *ranks;        /* app_spent_ranks'; "": nothing of them */
     double seconds, share;    /* of the whole run */
 } app_spent_part;
 /* app_spent_list - of a run that took 5 s what it was spent on beside steps, the largest first, into parts [APP_SPENDINGS]. returns how

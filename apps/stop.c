@@ -181,6 +181,11 @@ bool stop_watch_step(stop_watch *watch)
     return false;
 }
 
+bool stop_watch_is_asked(void)
+{
+    return seen != 0;
+}
+
 void stop_watch_end(stop_watch *watch)
 {
     deadline_close(&watch->job);

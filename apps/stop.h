@@ -36,6 +36,8 @@ void stop_watch_open(stop_watch *watch, const char *folder, double limit, double
 /* stop_watch_step - after a step: whether the run has to stop now. A halt file is removed when it
  * is seen. Local. */
 bool stop_watch_step(stop_watch *watch);
+/* stop_watch_is_asked - whether a signal has come that asks the process to end. Local. */
+bool stop_watch_is_asked(void);
 /* stop_watch_news - "stops before 17:03:12 (squeue)", once it is known and whenever it changes;
  * false: nothing new. Local. */
 bool stop_watch_news(stop_watch *watch, char *text, size_t bytes);

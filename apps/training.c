@@ -224,6 +224,41 @@ static void tell_end(const app_training *training, const app_training_parts *par
     if (error.status != WEFT_OK) fprintf(stderr, "%s\n", error.message);
 }
 
+/* ---- held-out data ---------------------------------------------------------------------------------- */
+
+static weft_status compile_held(app_training *training, weft_error *error)
+{
+    const weft_compile_options shared = {.share = training->program[APP_LEARNS]};
+    return app_held_compile(&training->held, training->mesh, training->layout, &shared, error);
+}
+
+static weft_status make_held(app_training *training, const app_training_parts *parts, bool has_data,
+                             weft_error *error)
+{
+    app_held *held = &training->held;
+    held->graph = weft_graph_create((uint64_t)settings_count(training->settings, "seed"));
+    if (!held->graph) return weft_fail_memory(error, 0);
+    WEFT_TRY(parts->hold(training, has_data, error));
+    return has_data ? app_held_count(held, training->settings, error) : WEFT_OK;
+}
+
+static weft_status hold(app_training *training, const app_training_parts *parts, weft_error *error)
+{
+    if (!app_held_is_wanted(training->settings)) return WEFT_OK;
+    (void)!make_held(training, parts, true, error);
+    WEFT_TRY(weft_world_agree(error)); /* a file may be missing on one host only */
+    return compile_held(training, error);
+}
+
+/* For the plan of a step: data need not be there. */
+static weft_status compile_held_plan(app_training *training, const app_training_parts *parts,
+                                     weft_error *error)
+{
+    if (!app_held_is_wanted(training->settings)) return WEFT_OK;
+    WEFT_TRY(make_held(training, parts, false, error));
+    return compile_held(training, error);
+}
+
 /* The plan of a step, in place of all that would follow. All processes come to the same. */
 static weft_status plan(app_training *training, const app_training_parts *parts,
                         const weft_world *world, weft_error *error)
@@ -234,9 +269,13 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
     weft_status status = compile(training, parts, &reads, error);
     look_around(training, parts, &l);
     app_advising advising = {&l.search, training->program[APP_LEARNS]};
-    const app_plan_asked asked = {.advise = app_advise_list, .context = &advising};
+    const app_plan_asked asked = {
+        .advise = app_advise_list, .context = &advising, .held = &training->held};
+    if (status == WEFT_OK) status = compile_held_plan(training, parts, error);
     if (status == WEFT_OK) status = app_plan(s, world, advising.program, &asked, error);
     const bool is_text = settings_flag(s, "dry-run") && !settings_flag(s, "json");
+    if (status == WEFT_OK && is_text && weft_world_is_root())
+        status = app_held_plan(&training->held, s, error);
     if (status == WEFT_OK && is_text && weft_world_is_root()) tell_advice(&l, advising.program);
     return weft_world_agree(error);
 }
@@ -249,14 +288,18 @@ static weft_status learn(app_training *training, const app_training_parts *parts
     if (parts->open(training, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
-    const app_run_setup setup = {.settings = training->settings,
-                                 .program = *program,
-                                 .data = training->data[APP_LEARNS],
-                                 .last = app_training_last(training),
-                                 .mark = training->mark,
-                                 .of = {.loss = reads.values[0]},
-                                 .items = (double)settings_count(training->settings, "batch"),
-                                 .unit = "samples"};
+    WEFT_TRY(hold(training, parts, error));
+    const app_run_setup setup = {
+        .settings = training->settings,
+        .program = *program,
+        .data = training->data[APP_LEARNS],
+        .last = app_training_last(training),
+        .mark = training->mark,
+        .of = {.loss = reads.values[0]},
+        .items = (double)settings_count(training->settings, "batch"),
+        .unit = "samples",
+        .looks = {training->held.program, "held-out", training->held.n_batches},
+        .held = &training->held};
     WEFT_TRY(app_run_all(&training->run, &setup, &reads, error));
     tell_end(training, parts);
     return parts->look && !training->run.is_stopped ? parts->look(training, error) : WEFT_OK;
@@ -286,6 +329,7 @@ static weft_status work(app_training *training, const app_training_parts *parts,
 
 static void destroy(app_training *training)
 {
+    app_held_close(&training->held);
     for (int i = APP_PROGRAMS - 1; i >= 0; i--) {
         weft_dataset_close(&training->data[i]);
         weft_program_destroy(&training->program[i]);
@@ -302,7 +346,8 @@ int app_training_main(const app_training_parts *parts, void *own, int n, char **
     training.settings = settings_read(parts->table, n - words, arguments + words, &error);
     if (training.settings && app_search_check(training.settings, is_search, &error) == WEFT_OK &&
         app_plan_check(training.settings, &error) == WEFT_OK &&
-        app_board_check(training.settings, &error) == WEFT_OK)
+        app_board_check(training.settings, &error) == WEFT_OK &&
+        app_held_check(training.settings, &error) == WEFT_OK)
         (void)!work(&training, parts, is_search, &error);
     app_run_settle(&training.run, &error);
     app_run_close(&training.run);

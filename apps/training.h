@@ -68,6 +68,7 @@ typedef struct app_training {
     weft_graph *graph[APP_PROGRAMS];
     weft_program *program[APP_PROGRAMS];
     weft_dataset *data[APP_PROGRAMS];
+    app_held held; /* of --eval-data and the like */
     app_run run;
     uint64_t mark; /* app_run_setup's; begin or open may set it */
     void *own;     /* the program's */
@@ -88,6 +89,9 @@ typedef struct app_training_parts {
     weft_value (*beside)(app_training *training);
     /* data[APP_LEARNS]; all ranks agree afterwards. Local */
     weft_status (*open)(app_training *training, weft_error *error);
+    /* where options ask for held-out data: held.batch, held.loss and held.right in held.graph, which is there; with has_data
+     * held.data too. All ranks agree afterwards; NULL: its table has no such options. Local */
+    weft_status (*hold)(app_training *training, bool has_data, weft_error *error);
     /* after the last step, unless the run was stopped; NULL: nothing. Collective */
     weft_status (*look)(app_training *training, weft_error *error);
     /* what begin made, however far it came; NULL: nothing. Local */

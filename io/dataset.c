@@ -23,9 +23,10 @@
 
 static int64_t element_of(const weft_dataset *dataset, int64_t sample)
 {
-    const int64_t n = dataset->found.samples, epoch = sample / n;
-    if (!dataset->found.shuffled) return sample % n;
-    return weft_permute(dataset->found.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
+    const int64_t n = dataset->n, epoch = sample / n, first = dataset->first;
+    if (!dataset->found.shuffled) return first + sample % n;
+    return first +
+           weft_permute(dataset->found.seed + (uint64_t)epoch * 0xD6E8FEB86659FD93u, n, sample % n);
 }
 
 static weft_status read_part(const weft_dataset *dataset, const weft_dataset_part *p,
@@ -325,6 +326,7 @@ weft_status weft_dataset_make(const weft_dataset_kind *kind, void *source,
     (*dataset)->kind = kind;
     (*dataset)->source = source;
     (*dataset)->found = *found;
+    (*dataset)->n = found->samples;
     (*dataset)->staged = -1;
     pthread_mutex_init(&(*dataset)->lock, NULL);
     pthread_cond_init(&(*dataset)->changed, NULL);
@@ -362,7 +364,27 @@ weft_status weft_dataset_say_number(weft_dataset **dataset, const char *name, in
 
 int64_t weft_dataset_samples(const weft_dataset *dataset)
 {
-    return dataset ? dataset->found.samples : 0;
+    return dataset ? dataset->n : 0;
+}
+
+weft_status weft_dataset_take(weft_dataset *dataset, int64_t first, int64_t n, weft_error *error)
+{
+    char text[80];
+    WEFT_GIVEN(dataset, error);
+    const int64_t there = dataset->n;
+    if (dataset->program)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_dataset_take: the dataset has been started, and reads already; say "
+                         "it before");
+    if (first < 0 || n < 1 || first > there || n > there - first)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_dataset_take: %lld samples from sample %lld on, of a set of %lld",
+                         (long long)n, (long long)first, (long long)there);
+    if (n == there) return WEFT_OK;
+    dataset->first += first;
+    dataset->n = n;
+    snprintf(text, sizeof text, "%lld from %lld on", (long long)n, (long long)dataset->first);
+    return weft_dataset_fact(dataset, "part", text, error);
 }
 
 int64_t weft_dataset_width(const weft_dataset *dataset)

@@ -22,7 +22,8 @@ struct weft_dataset {
     const weft_dataset_kind *kind;
     void *source;
     weft_dataset_found found;
-    char *facts; /* in words (facts.h); NULL: none */
+    int64_t first, n; /* of the samples found those that it has */
+    char *facts;      /* in words (facts.h); NULL: none */
     weft_bound bounds[WEFT_MAX_FIELDS];
     weft_program *program; /* bound to, or NULL */
     int64_t batch, position;

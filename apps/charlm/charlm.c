@@ -8,6 +8,8 @@
 
 static const option options[] = {
     {"data", OPTION_TEXT, "", "FILE", "Data", "text to learn, read as bytes"},
+    APP_HELD_OPTIONS("Data", "FILE",
+                     "such a text that nothing is learned from; its loss is told at the end"),
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},
     APP_PLACE_OPTIONS("batch seq vocab embed hidden; of transformer heads kv too"),
@@ -53,6 +55,12 @@ typedef struct job {
 static weft_status check_carry(const settings *s, weft_error *error)
 {
     const char *name = settings_text(s, "model");
+    const double share = settings_real(s, "eval-share");
+    if (settings_flag(s, "carry") && share > 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--carry --eval-share %g: rows go along the whole of --data; name another "
+                         "text with --eval-data",
+                         share);
     if (!settings_flag(s, "carry") || charlm_has_states(charlm_find(name))) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
                      "--carry --model %s: it has no state that could go on; take lstm or gru",
@@ -73,7 +81,8 @@ static weft_status check(app_training *training, weft_error *error)
                                                   : WEFT_OK;
 }
 
-static charlm_model build(const app_training *training, int which, int64_t batch)
+static charlm_model build(const app_training *training, weft_graph *graph, bool learns,
+                          int64_t batch)
 {
     const settings *s = training->settings;
     const charlm_shape shape = {
@@ -83,16 +92,17 @@ static charlm_model build(const app_training *training, int which, int64_t batch
         .layers = settings_count(s, "layers"),
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
-        .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
+        .dropout = learns ? settings_real(s, "dropout") : 0,
         .dtype = app_training_dtype(training),
-        .carries = which == APP_LEARNS && settings_flag(s, "carry"),
+        .carries = learns && settings_flag(s, "carry"),
     };
-    return charlm_build(training->graph[which], &shape);
+    return charlm_build(graph, &shape);
 }
 
 static weft_value loss(app_training *training)
 {
-    const charlm_model m = build(training, APP_LEARNS, settings_count(training->settings, "batch"));
+    const int64_t batch = settings_count(training->settings, "batch");
+    const charlm_model m = build(training, training->graph[APP_LEARNS], true, batch);
     ((job *)training->own)->carried = m.carried;
     return charlm_loss(training->graph[APP_LEARNS], &m);
 }
@@ -109,14 +119,33 @@ static weft_status open_data(app_training *training, weft_error *error)
     const char *path = settings_text(s, "data");
     const int64_t seq = settings_count(s, "seq");
     weft_dataset **data = &training->data[APP_LEARNS];
-    if (!settings_flag(s, "carry"))
-        return weft_text_open(path, seq, (uint64_t)settings_count(s, "seed"), data, error);
+    if (!settings_flag(s, "carry")) {
+        WEFT_TRY(weft_text_open(path, seq, (uint64_t)settings_count(s, "seed"), data, error));
+        return app_held_split(s, false, *data, error);
+    }
     WEFT_TRY(streams_open(path, settings_count(s, "batch"), seq, &j->streams, error));
     training->mark = streams_mark(j->streams);
     WEFT_TRY(streams_dataset(j->streams, data, error));
     WEFT_TRY(weft_dataset_fact_file(*data, "text", path, error));
     WEFT_TRY(app_training_fact(training, "seq", seq, error));
     return app_training_fact(training, "carried rows", settings_count(s, "batch"), error);
+}
+
+/* Windows begin anew there, also of a net that carries states from window to window as it learns. */
+static weft_status hold(app_training *training, bool has_data, weft_error *error)
+{
+    app_held *held = &training->held;
+    const settings *s = training->settings;
+    const char *named = settings_text(s, "eval-data");
+    const char *path = *named ? named : settings_text(s, "data");
+    held->batch = settings_count(s, "batch");
+    if (has_data) {
+        WEFT_TRY(weft_text_open(path, settings_count(s, "seq"), 1, &held->data, error));
+        WEFT_TRY(app_held_split(s, true, held->data, error));
+    }
+    const charlm_model m = build(training, held->graph, false, held->batch);
+    held->loss = charlm_loss(held->graph, &m);
+    return WEFT_OK;
 }
 
 static void close_data(app_training *training)
@@ -177,7 +206,7 @@ static weft_status sample(app_training *training, weft_error *error)
     window w;
     if (settings_count(training->settings, "sample") == 0) return WEFT_OK;
     WEFT_TRY(app_training_graph(training, error));
-    const charlm_model m = build(training, APP_LOOKS, 1);
+    const charlm_model m = build(training, training->graph[APP_LOOKS], false, 1);
     const double temperature = settings_real(training->settings, "temperature");
     const weft_value next =
         temperature > 1e-3 ? weft_random_categorical(weft_scale(m.logits, 1 / temperature), m.vocab)
@@ -197,6 +226,7 @@ int main(int n, char **arguments)
                                              .loss = loss,
                                              .beside = beside,
                                              .open = open_data,
+                                             .hold = hold,
                                              .look = sample,
                                              .close = close_data};
     job own = {0};

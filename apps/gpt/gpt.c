@@ -7,7 +7,7 @@
 #include "../plan.h"
 #include "../advise.h"
 #include "../rate.h"
-#include "held.h"
+#include "held_text.h"
 #include "search.h"
 
 #include <string.h>
@@ -17,10 +17,8 @@ static const option options[] = {
      "text to learn, read as bytes; without it, Weft's own sources"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
      "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
-    {"held-out", OPTION_TEXT, "", "FILE", "Data",
-     "such a text that nothing is learned from; its loss is told at the end"},
-    {"look-every", OPTION_COUNT, "0", "N", "Data",
-     "steps between two looks at the loss of --held-out; 0: only at the end"},
+    APP_HELD_OPTIONS("Data", "FILE",
+                     "such a text that nothing is learned from; its loss is told at the end"),
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},
 
@@ -147,7 +145,7 @@ static const option_table table = {
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "train a transformer over bytes or words on any mesh, and let it write",
-    .first = "data held-out mesh layout zero layers width heads seq steps batch rate run sample "
+    .first = "data eval-data mesh layout zero layers width heads seq steps batch rate run sample "
              "dry-run config",
     .commands = "train sample search",
 };
@@ -190,12 +188,14 @@ static weft_status plan(gpt_setup *setup, const weft_world *world, weft_error *e
     app_search search;
     gpt_search_open(setup->settings, &search);
     app_advising advising = {&search, setup->program};
-    const app_plan_asked asked = {gpt_setup_pipe(setup), app_advise_list, &advising};
+    WEFT_TRY(gpt_held_compile(setup, error));
+    const app_plan_asked asked = {gpt_setup_pipe(setup), app_advise_list, &advising, &setup->held};
     WEFT_TRY(app_plan(setup->settings, world, setup->program, &asked, error));
     const bool is_text =
         settings_flag(setup->settings, "dry-run") && !settings_flag(setup->settings, "json");
     if (!weft_world_is_root() || !is_text) return WEFT_OK;
     WEFT_TRY(print_bubbles(setup, error));
+    WEFT_TRY(app_held_plan(&setup->held, setup->settings, error));
     return print_advice(setup, error);
 }
 

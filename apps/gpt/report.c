@@ -240,11 +240,12 @@ static void progress(gpt_report *report, const gpt_step *step)
         fprintf(stderr, "\r\033[K%s", text);
 }
 
-static void say_held(gpt_report *report, const gpt_step *step)
+static void say_held(gpt_report *report, int64_t step, const app_held_numbers *held)
 {
     char text[120];
-    snprintf(text, sizeof text, "%8lld  %8.4f  of the text that was held out",
-             (long long)step->step, step->held_out);
+    if (!held->is_there) return;
+    snprintf(text, sizeof text, "%8lld  %8.4f  of the text that was held out", (long long)step,
+             held->loss);
     say(report, text);
 }
 
@@ -299,8 +300,8 @@ static json_t *line_of(const gpt_setup *setup, const gpt_step *step)
         json_object_set_new(line, "balance", app_json_number(balance_of(setup, step)));
         json_object_set_new(line, "dropped", app_json_number(dropped_of(setup, step)));
     }
-    if (!isnan(step->held_out))
-        json_object_set_new(line, "held_out", app_json_number(step->held_out));
+    if (step->held.is_there)
+        json_object_set_new(line, "held_out", app_json_number(step->held.loss));
     return line;
 }
 
@@ -308,8 +309,18 @@ weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error
 {
     if (!report->is_root) return WEFT_OK;
     progress(report, step);
-    if (!isnan(step->held_out)) say_held(report, step);
+    say_held(report, step->step, &step->held);
     return app_metrics_write(&report->metrics, step->step, line_of(report->setup, step), error);
+}
+
+weft_status gpt_report_look(gpt_report *report, int64_t step, const app_held_numbers *held,
+                            weft_error *error)
+{
+    if (!report->is_root || !held->is_there) return WEFT_OK;
+    say_held(report, step, held);
+    json_t *line = app_metrics_line(step);
+    json_object_set_new(line, "held_out", app_json_number(held->loss));
+    return app_metrics_write(&report->metrics, step, line, error);
 }
 
 weft_status gpt_report_close(gpt_report *report, weft_error *error)

@@ -18,8 +18,8 @@ typedef struct gpt_report {
 typedef struct gpt_step {
     int64_t step;
     double loss, norm, rate, seconds;
-    double held_out;         /* loss of --held-out, where it was measured; else NaN */
     double balance, dropped; /* of experts, summed over layers */
+    app_held_numbers held;
 } gpt_step;
 
 /* gpt_report_open - the run directory with run.json, log.txt and metrics.jsonl; prints settings and
@@ -27,6 +27,10 @@ typedef struct gpt_step {
 weft_status gpt_report_open(gpt_report *report, const gpt_setup *setup, weft_error *error);
 /* gpt_report_step - one step's numbers. Local. returns WEFT_IO, as for a full disk */
 weft_status gpt_report_step(gpt_report *report, const gpt_step *step, weft_error *error);
+/* gpt_report_look - a look at held-out data after a step that an earlier run has done, if there was one. Local. returns WEFT_IO, as
+ * above */
+weft_status gpt_report_look(gpt_report *report, int64_t step, const app_held_numbers *held,
+                            weft_error *error);
 /* gpt_report_close - the last line. Local. returns WEFT_IO when the files could not be written to
  * the end */
 weft_status gpt_report_close(gpt_report *report, weft_error *error);

@@ -1,5 +1,6 @@
 /* setup: from settings to a program ready to run. */
-#include "held.h"
+
+#include "setup.h"
 
 #include "../plan.h"
 #include "../rate.h"
@@ -191,6 +192,7 @@ static gpt_shape shape_of(const settings *s)
 weft_status gpt_setup_check(gpt_setup *setup, weft_error *error)
 {
     WEFT_TRY(gpt_setup_read(setup, error));
+    WEFT_TRY(app_held_check(setup->settings, error));
     return app_plan_check(setup->settings, error);
 }
 
@@ -332,6 +334,14 @@ static void packed_corpus(char *path, size_t bytes)
     free(real);
 }
 
+weft_status gpt_setup_text(const gpt_setup *setup, const char *path, uint64_t seed,
+                           weft_dataset **data, weft_error *error)
+{
+    const int64_t seq = setup->shape.seq;
+    return setup->words ? weft_tokens_open(path, setup->shape.vocab, seq, seed, data, error)
+                        : weft_text_open(path, seq, seed, data, error);
+}
+
 weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
 {
     const settings *s = setup->settings;
@@ -346,11 +356,8 @@ weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
         snprintf(setup->data_path, sizeof setup->data_path, "%s", path);
     else
         packed_corpus(setup->data_path, sizeof setup->data_path);
-    if (setup->words)
-        WEFT_TRY(weft_tokens_open(setup->data_path, setup->shape.vocab, setup->shape.seq, seed,
-                                  &setup->data, error));
-    else
-        WEFT_TRY(weft_text_open(setup->data_path, setup->shape.seq, seed, &setup->data, error));
+    WEFT_TRY(gpt_setup_text(setup, setup->data_path, seed, &setup->data, error));
+    WEFT_TRY(app_held_split(s, false, setup->data, error));
     if (setup->words) {
         char told[BPE_TOLD];
         bpe_told(setup->words, told);
@@ -362,7 +369,7 @@ weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
 void gpt_setup_close(gpt_setup *setup)
 {
     app_run_close(&setup->run);
-    gpt_held_close(setup);
+    app_held_close(&setup->held);
     bpe_close(&setup->words);
     weft_dataset_close(&setup->data);
     free(setup->variables);

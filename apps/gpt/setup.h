@@ -15,14 +15,6 @@
 enum { GPT_VOCAB = 256 /* bytes */ };
 #define GPT_WORDS_FACT "words" /* of --tokens, among what is said of the data */
 
-typedef struct gpt_held { /* held.h; no data: there is none */
-    weft_graph *graph;
-    weft_program *program;
-    weft_dataset *data;
-    weft_value loss;
-    int64_t batch, n_batches;
-} gpt_held;
-
 typedef struct gpt_setup {
     const settings *settings; /* borrowed */
     gpt_shape shape;
@@ -39,7 +31,7 @@ typedef struct gpt_setup {
     weft_value loss, norm, rate, update;
     weft_program *program;
     weft_dataset *data;
-    gpt_held held;
+    app_held held; /* held_text.h */
     char data_path[4096];
     app_run run;
     app_link link;
@@ -64,6 +56,9 @@ weft_status gpt_setup_layout(gpt_setup *setup, weft_error *error);
 weft_status gpt_setup_build(gpt_setup *setup, weft_error *error);
 /* gpt_setup_compile - the training program. Collective over the mesh. */
 weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error);
+/* gpt_setup_text - a text's windows, in bytes or in words. Local. */
+weft_status gpt_setup_text(const gpt_setup *setup, const char *path, uint64_t seed,
+                           weft_dataset **data, weft_error *error);
 /* gpt_setup_data - open the text and bind it to the program. Local. */
 weft_status gpt_setup_data(gpt_setup *setup, weft_error *error);
 /* gpt_pipe - its pipeline, for a prediction; {0} of one stage. Local. */

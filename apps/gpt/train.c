@@ -1,7 +1,6 @@
 /* train: the steps: next batch, run, read three numbers, report, and whatever a run that can be
  * continued does between steps. */
 #include "../advise.h"
-#include "held.h"
 #include "report.h"
 #include "search.h"
 
@@ -49,13 +48,26 @@ static void say_skipped(const gpt_setup *setup, gpt_report *report, int64_t step
     gpt_report_say(report, text);
 }
 
+/* Of a look that the run before was stopped in. */
+static weft_status look_again(gpt_setup *setup, gpt_report *report, weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    app_held_numbers held;
+    WEFT_TRY(app_run_begin(&setup->run, &held, error));
+    app_spent_lap(&setup->run.spent, APP_ON_LOOKS);
+    gpt_report_look(report, setup->run.first, &held, &own);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}
+
 static weft_status all_steps(gpt_setup *setup, gpt_report *report, weft_error *error)
 {
     char text[300];
+    WEFT_TRY(look_again(setup, report, error));
     for (int64_t i = setup->run.first + 1; i <= setup->until && !setup->run.is_stopped; i++) {
-        gpt_step step = {.step = i, .held_out = NAN};
+        gpt_step step = {.step = i};
         WEFT_TRY(one_step(setup, &step, error));
-        if (gpt_held_is_due(setup, i)) WEFT_TRY(gpt_held_loss(setup, &step.held_out, error));
+        WEFT_TRY(app_run_look(&setup->run, i, &step.held, error));
         app_spent_lap(&setup->run.spent, APP_ON_LOOKS);
         WEFT_TRY(report_step(report, &step, error));
         if (!isfinite(step.norm) && isfinite(step.loss)) say_skipped(setup, report, i);
@@ -95,6 +107,8 @@ static weft_status run(gpt_setup *setup, gpt_report *report, weft_error *error)
         app_run_settle(&setup->run, error);
     else if (app_run_ending(&setup->run, text, sizeof text))
         gpt_report_say(report, text);
+    if (error->status == WEFT_OK && app_run_best(&setup->run, text, sizeof text))
+        gpt_report_say(report, text);
     if (error->status == WEFT_OK) say_advice(setup, report);
     return error->status;
 }
@@ -115,7 +129,8 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error)
         .unit = "tokens",
         .looks = {setup->held.program, "held-out", setup->held.n_batches},
         .is_quiet = settings_flag(setup->settings, "quiet"),
-        .pipe = gpt_setup_pipe(setup)};
+        .pipe = gpt_setup_pipe(setup),
+        .held = &setup->held};
     gpt_report report = {0};
     weft_error own = {.rank = -1};
     if (app_run_open(&setup->run, &run_setup, &own) == WEFT_OK)

@@ -14,6 +14,8 @@ static const option options[] = {
      "folder of the t10k-* files, plain or .gz; mnist draw DIR makes some"},
     {"classes", OPTION_COUNT, "0", "N", "Data",
      "that labels are of, at most 256; 0: one more than the largest label", NULL, 0, 256},
+    APP_HELD_OPTIONS("Data", "DIR",
+                     "folder of such files that nothing is learned from: all of their images"),
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights and the order of images"},
     APP_PLACE_OPTIONS("batch pixel hidden digit; of cnn row column channel feature too"),
     {"model", OPTION_CHOICE, "mlp", "NAME", "Model", "a perceptron, or filters and pools before it",
@@ -42,7 +44,8 @@ static const option_table table = {
     "config",
     "draw search"};
 
-static mnist_model build(const app_training *training, int which, int64_t batch)
+static mnist_model build(const app_training *training, weft_graph *graph, bool learns,
+                         int64_t batch)
 {
     const settings *s = training->settings;
     const mnist_shape shape = {
@@ -50,28 +53,34 @@ static mnist_model build(const app_training *training, int which, int64_t batch)
         .batch = batch,
         .channels = settings_count(s, "channels"),
         .hidden = settings_count(s, "hidden"),
-        .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
+        .dropout = learns ? settings_real(s, "dropout") : 0,
         .dtype = app_training_dtype(training),
         .classes = *(const int64_t *)training->own,
     };
-    return mnist_build(training->graph[which], &shape);
+    return mnist_build(graph, &shape);
 }
 
 static weft_value loss(app_training *training)
 {
-    return build(training, APP_LEARNS, settings_count(training->settings, "batch")).loss;
+    const int64_t batch = settings_count(training->settings, "batch");
+    return build(training, training->graph[APP_LEARNS], true, batch).loss;
 }
 
-static weft_status open_part(app_training *training, int which, int64_t first, int64_t count,
+/* Of images of a file; count 0: to its end. */
+typedef struct part {
+    const char *folder;
+    int64_t first, count;
+    bool shuffled;
+} part;
+
+static weft_status open_part(const app_training *training, const part *p, weft_dataset **data,
                              weft_error *error)
 {
     char images[4096], labels[4096];
-    const char *folder = settings_text(training->settings, "data");
     const uint64_t seed = (uint64_t)settings_count(training->settings, "seed");
-    snprintf(images, sizeof images, "%s/t10k-images-idx3-ubyte", folder);
-    snprintf(labels, sizeof labels, "%s/t10k-labels-idx1-ubyte", folder);
-    return weft_idx_open(images, labels, first, count, which == APP_LEARNS, seed,
-                         &training->data[which], error);
+    snprintf(images, sizeof images, "%s/t10k-images-idx3-ubyte", p->folder);
+    snprintf(labels, sizeof labels, "%s/t10k-labels-idx1-ubyte", p->folder);
+    return weft_idx_open(images, labels, p->first, p->count, p->shuffled, seed, data, error);
 }
 
 /* Labels that are no classes would be ignored, images learned and not learned alike. */
@@ -103,12 +112,35 @@ static void say_draw(const app_training *training, weft_error *error)
 
 static weft_status open_data(app_training *training, weft_error *error)
 {
-    if (open_part(training, APP_LEARNS, 0, LEARN, error) != WEFT_OK) {
+    const char *folder = settings_text(training->settings, "data");
+    const part learn = {folder, 0, LEARN, true}, looked_at = {folder, LEARN, TEST, false};
+    if (open_part(training, &learn, &training->data[APP_LEARNS], error) != WEFT_OK) {
         say_draw(training, error);
         return error->status;
     }
-    WEFT_TRY(open_part(training, APP_LOOKS, LEARN, TEST, error));
+    WEFT_TRY(open_part(training, &looked_at, &training->data[APP_LOOKS], error));
+    WEFT_TRY(app_held_split(training->settings, false, training->data[APP_LEARNS], error));
     return check_labels(training, error);
+}
+
+/* Of another folder all images, or the last of those to learn from: the test's own are for the end. */
+static weft_status hold(app_training *training, bool has_data, weft_error *error)
+{
+    app_held *held = &training->held;
+    const settings *s = training->settings;
+    const char *named = settings_text(s, "eval-data");
+    const part p = {*named ? named : settings_text(s, "data"), 0, *named ? 0 : LEARN, false};
+    held->batch = settings_count(s, "batch");
+    if (has_data) {
+        WEFT_TRY(open_part(training, &p, &held->data, error));
+        WEFT_TRY(app_held_split(s, true, held->data, error));
+        WEFT_TRY(
+            weft_dataset_bound(held->data, "label", *(const int64_t *)training->own, 0, error));
+    }
+    const mnist_model m = build(training, held->graph, false, held->batch);
+    held->loss = m.loss;
+    held->right = m.right;
+    return WEFT_OK;
 }
 
 /* It is open; what was counted is said where it is no usual number. */
@@ -124,7 +156,7 @@ static weft_status test(app_training *training, weft_error *error)
 {
     double right = 0;
     WEFT_TRY(app_training_graph(training, error));
-    const mnist_model m = build(training, APP_LOOKS, TEST_BATCH);
+    const mnist_model m = build(training, training->graph[APP_LOOKS], false, TEST_BATCH);
     WEFT_TRY(app_training_look(training, WEFT_VALUES(m.right), error));
     weft_program *program = training->program[APP_LOOKS];
     (void)!weft_dataset_start(training->data[APP_LOOKS], program, error);
@@ -158,6 +190,7 @@ int main(int n, char **arguments)
                                              .begin = open_data,
                                              .loss = loss,
                                              .open = opened,
+                                             .hold = hold,
                                              .look = test};
     int64_t classes = 0;
     if (n > 1 && strcmp(arguments[1], "draw") == 0) return draw(n - 2, arguments + 2);

@@ -15,12 +15,14 @@ enum {
     SHOWN = 4,
     LEARN_STREAM = 1,
     TEST_STREAM = 2,
+    HELD_STREAM = 3,
     MOST_BEAM = 1000
 };
 static const option options[] = {
     {"letters", OPTION_COUNT, "10", "N", "Data", "that words are made of, 2 to 26", NULL, 2,
      WORDS_MOST_LETTERS},
     {"length", OPTION_COUNT, "8", "N", "Data", "of a word, 1 to 64", NULL, 1, WORDS_MOST_LENGTH},
+    APP_EVAL_OPTIONS("Data", "8", 1),
     {"seed", OPTION_COUNT, "1", "N", "Data", "of initial weights, dropout and words"},
     APP_PLACE_OPTIONS("batch source target vocab embed hidden heads kv"),
     {"model", OPTION_CHOICE, "transformer", "NAME", "Model",
@@ -54,7 +56,7 @@ static const option_table table = {
 
 /* Words to learn from, and others. */
 typedef struct job {
-    words words[APP_PROGRAMS];
+    words words[APP_PROGRAMS], held;
 } job;
 
 static weft_status begin(app_training *training, weft_error *error)
@@ -63,15 +65,17 @@ static weft_status begin(app_training *training, weft_error *error)
     const settings *s = training->settings;
     const int64_t letters = settings_count(s, "letters"), length = settings_count(s, "length");
     const words w = {letters, length, (uint64_t)settings_count(s, "seed"), LEARN_STREAM};
-    j->words[APP_LEARNS] = j->words[APP_LOOKS] = w;
+    j->words[APP_LEARNS] = j->words[APP_LOOKS] = j->held = w;
     j->words[APP_LOOKS].stream = TEST_STREAM;
+    j->held.stream = HELD_STREAM;
     return app_training_check_heads(training, error);
 }
 
-static seq2seq_model build(const app_training *training, int which, int64_t batch)
+static seq2seq_model build(const app_training *training, weft_graph *graph, bool learns,
+                           int64_t batch)
 {
     const settings *s = training->settings;
-    const words *w = &((const job *)training->own)->words[which];
+    const words *w = &((const job *)training->own)->words[APP_LEARNS];
     const seq2seq_shape shape = {
         .kind = seq2seq_find(settings_text(s, "model")),
         .batch = batch,
@@ -81,26 +85,48 @@ static seq2seq_model build(const app_training *training, int which, int64_t batc
         .layers = settings_count(s, "layers"),
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
-        .dropout = which == APP_LEARNS ? settings_real(s, "dropout") : 0,
+        .dropout = learns ? settings_real(s, "dropout") : 0,
         .dtype = app_training_dtype(training),
     };
-    return seq2seq_build(training->graph[which], &shape);
+    return seq2seq_build(graph, &shape);
 }
 
 static weft_value loss(app_training *training)
 {
-    const seq2seq_model m =
-        build(training, APP_LEARNS, settings_count(training->settings, "batch"));
+    const int64_t batch = settings_count(training->settings, "batch");
+    const seq2seq_model m = build(training, training->graph[APP_LEARNS], true, batch);
     return seq2seq_loss(training->graph[APP_LEARNS], &m);
+}
+
+static weft_status say_words(const words *w, weft_dataset *data, weft_error *error)
+{
+    char letters[24], length[24];
+    snprintf(letters, sizeof letters, "%lld", (long long)w->letters);
+    snprintf(length, sizeof length, "%lld", (long long)w->length);
+    WEFT_TRY(weft_dataset_fact(data, "letters", letters, error));
+    return weft_dataset_fact(data, "length", length, error);
 }
 
 static weft_status open_data(app_training *training, weft_error *error)
 {
-    const job *j = training->own;
-    const words *w = &j->words[APP_LEARNS];
+    const words *w = &((const job *)training->own)->words[APP_LEARNS];
     WEFT_TRY(words_open(w, &training->data[APP_LEARNS], error));
-    WEFT_TRY(app_training_fact(training, "letters", w->letters, error));
-    return app_training_fact(training, "length", w->length, error);
+    return say_words(w, training->data[APP_LEARNS], error);
+}
+
+/* Words of a stream of their own: neither those it learns from nor those it writes in the end. */
+static weft_status hold(app_training *training, bool has_data, weft_error *error)
+{
+    app_held *held = &training->held;
+    const words *w = &((const job *)training->own)->held;
+    held->batch = settings_count(training->settings, "batch");
+    if (has_data) {
+        WEFT_TRY(words_open(w, &held->data, error));
+        WEFT_TRY(say_words(w, held->data, error));
+    }
+    const seq2seq_model m = build(training, held->graph, false, held->batch);
+    held->loss = seq2seq_loss(held->graph, &m);
+    return WEFT_OK;
 }
 
 /* ---- writing -----------------------------------------------------------------------------------
@@ -147,7 +173,7 @@ static weft_status open_writer(app_training *training, writer *w, weft_error *er
     if (weft_world_agree(&mine) != WEFT_OK) *error = mine;
     WEFT_TRY(mine.status);
     WEFT_TRY(app_training_graph(training, error));
-    w->model = build(training, APP_LOOKS, rows_of(w));
+    w->model = build(training, training->graph[APP_LOOKS], false, rows_of(w));
     w->likely = weft_cast(weft_log_softmax(w->model.logits, w->model.vocab), WEFT_F64);
     WEFT_TRY(app_training_look(training, WEFT_VALUES(w->likely), error));
     w->program = training->program[APP_LOOKS];
@@ -221,6 +247,7 @@ int main(int n, char **arguments)
                                              .begin = begin,
                                              .loss = loss,
                                              .open = open_data,
+                                             .hold = hold,
                                              .look = look};
     job j = {0};
     return app_training_main(&parts, &j, n, arguments);

@@ -63,6 +63,17 @@ static weft_status prepare_directory(const char *directory, weft_error *error)
     return settle_left_over(directory, error);
 }
 
+/* A copy of one of the options: into own [WEFT_FACTS_BYTES]. */
+static weft_status take_facts(const char **facts, char *own, weft_error *error)
+{
+    if (*facts != NULL) {
+        WEFT_TRY(weft_facts_check(*facts, error));
+        strcpy(own, *facts);
+    }
+    *facts = own;
+    return WEFT_OK;
+}
+
 static weft_status make(const char *directory, const weft_checkpoint_options *options,
                         weft_checkpoints **checkpoints, weft_error *error)
 {
@@ -74,11 +85,8 @@ static weft_status make(const char *directory, const weft_checkpoint_options *op
                          "checkpoints need a directory, with a path of 1 to %d bytes", LONGEST);
     if (options) c->options = *options;
     if (c->options.keep < 2) c->options.keep = 2;
-    if (c->options.data != NULL) {
-        WEFT_TRY(weft_facts_check(c->options.data, error));
-        strcpy(c->data, c->options.data);
-    }
-    c->options.data = c->data;
+    WEFT_TRY(take_facts(&c->options.data, c->data, error));
+    WEFT_TRY(take_facts(&c->options.held_out, c->held_out, error));
     WEFT_TRY(weft_path(c->directory, error, "%s", directory));
     return weft_world_is_root() ? prepare_directory(directory, error) : WEFT_OK;
 }

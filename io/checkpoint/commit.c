@@ -105,8 +105,16 @@ static void drop(const weft_checkpoints *c, const int64_t *steps, int n)
         if (path_of_dropped(path, c, steps[i]) == WEFT_OK) (void)weft_directory_remove(path, NULL);
 }
 
-/* Of those up to the one just written the newest `keep` good ones stay, and damaged ones that are
- * no older. Later steps, of a run that has gone back, are not ours to judge. */
+/* The step that stays besides the newest; -1: none. */
+static int64_t best_of(const weft_checkpoints *c)
+{
+    weft_checkpoint_state best;
+    const bool is_kept = c->options.keep_best;
+    return is_kept && weft_stored_best(c->directory, c->held_out, &best) ? best.step : -1;
+}
+
+/* Of those up to the one just written the newest `keep` good ones stay, the one of the lowest loss where that is wanted, and damaged
+ * ones that are no older than the newest. Later steps, of a run that has gone back, are not ours to judge. */
 static void prune(const weft_checkpoints *c)
 {
     int64_t *steps;
@@ -114,8 +122,10 @@ static void prune(const weft_checkpoints *c)
     if (weft_steps_list(c->directory, &steps, &n, NULL) != WEFT_OK)
         return; /* after the next save */
     int64_t *dropped = malloc(((size_t)n + 1) * sizeof *dropped);
+    const int64_t best = n > c->options.keep ? best_of(c) : -1;
     for (int i = n - 1; dropped && i >= 0; i--) {
         if (steps[i] > c->save->manifest->state.step) continue;
+        if (n_good >= c->options.keep && steps[i] == best) continue;
         if (n_good >= c->options.keep)
             dropped[n_dropped++] = steps[i];
         else

@@ -2,6 +2,7 @@
  *
  *     {"format": 1, "step": 1000, "sample": 64000, "seed": "1234", "mesh": "data:2", "layout": "batch:data",
  *      "data": "text: 300000 bytes (hash 5e1f0c2b9a3d4e77); seq: 64",
+ *      "held_out": {"loss": 1.75, "of": "text: 20000 bytes (hash 0c2b9a3d4e775e1f); seq: 64"},
  *      "weft": "0.1.0", "program": "<16 digits>", "library": "<16 digits>", "block_bytes": 4194304,
  *      "files": [{"name": "state.h5", "bytes": 81920, "structure": "<hash of all bytes outside tensors>"}],
  *      "tensors": [{"name": "w", "kind": "parameter", "dtype": "f32", "dims": [["pixel", 784], ["hidden", 64]],
@@ -47,7 +48,8 @@ typedef struct weft_manifest {
     weft_arena *arena; /* of all texts and arrays here */
     weft_checkpoint_state state;
     const char *mesh, *layout;
-    const char *data; /* what it has learned from (facts.h); "": not said */
+    const char *data;     /* what it has learned from (facts.h); "": not said */
+    const char *held_out; /* what state.loss is of (facts.h); "": not said */
     const char *program,
         *library; /* digests, for people: which program and build wrote it; "": not said */
     int n_files, n_entries;

@@ -299,6 +299,19 @@ static weft_status read_seed(const reader *r, const json_t *root, uint64_t *seed
     return fail(r, "\"seed\" must be a number from 0 to 2^64 - 1, as a text");
 }
 
+/* Of most checkpoints none was measured. */
+static weft_status read_held_out(const reader *r, const json_t *root)
+{
+    weft_manifest *m = r->manifest;
+    const json_t *held = json_object_get(root, "held_out"), *loss = json_object_get(held, "loss");
+    m->held_out = "";
+    if (held == NULL) return WEFT_OK;
+    if (!json_is_number(loss)) return fail(r, "\"loss\" of \"held_out\" must be a number");
+    m->state.loss = json_number_value(loss);
+    m->state.has_loss = true;
+    return get_text(r, held, "of", 0, &m->held_out);
+}
+
 static weft_status fail_unread(const reader *r)
 {
     return weft_fail(r->error, WEFT_MEMORY,
@@ -343,6 +356,7 @@ static weft_status read_root(const reader *r, json_t *root)
     if (json_object_get(root, "data")) WEFT_TRY(get_text(r, root, "data", 0, &m->data));
     if (json_object_get(root, "program")) WEFT_TRY(get_text(r, root, "program", 0, &m->program));
     if (json_object_get(root, "library")) WEFT_TRY(get_text(r, root, "library", 0, &m->library));
+    WEFT_TRY(read_held_out(r, root));
     WEFT_TRY(read_files(r, root));
     return read_entries(r, root);
 }

@@ -147,6 +147,9 @@ static json_t *manifest_json(const weft_manifest *manifest)
     failed += json_object_set_new(json, "mesh", json_string(manifest->mesh));
     failed += json_object_set_new(json, "layout", json_string(manifest->layout));
     if (manifest->data[0]) failed += json_object_set_new(json, "data", json_string(manifest->data));
+    if (state->has_loss)
+        failed += json_object_set_new(
+            json, "held_out", json_pack("{sfss}", "loss", state->loss, "of", manifest->held_out));
     failed += json_object_set_new(json, "program", json_string(manifest->program));
     failed += json_object_set_new(json, "library", json_string(manifest->library));
     failed += json_object_set_new(json, "block_bytes", json_integer(WEFT_BLOCK_BYTES));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static const char *digest_text(weft_arena *arena, uint64_t digest)
 }
 
 static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *state,
-                                 const char *data, weft_error *error)
+                                 const weft_checkpoints *c, weft_error *error)
 {
     const size_t n = (size_t)save->snapshot.n;
     weft_manifest *m = save->manifest = calloc(1, sizeof *m);
@@ -59,15 +60,16 @@ static weft_status make_manifest(weft_save *save, const weft_checkpoint_state *s
     m->state = *state;
     m->mesh = weft_arena_intern(m->arena, weft_mesh_text(weft_program_mesh(program)));
     m->layout = weft_arena_intern(m->arena, weft_program_layout(program));
-    m->data = weft_arena_intern(m->arena, data);
+    m->data = weft_arena_intern(m->arena, c->data);
+    m->held_out = weft_arena_intern(m->arena, c->held_out);
     m->program = digest_text(m->arena, weft_program_digest(program));
     m->library = digest_text(m->arena, weft_build_id());
     m->files = weft_arena_take(m->arena, sizeof *m->files);
     m->entries = weft_arena_take(m->arena, n * sizeof *m->entries + 1);
     m->by_name = weft_arena_take(m->arena, n * sizeof *m->by_name + 1);
     m->by_place = weft_arena_take(m->arena, n * sizeof *m->by_place + 1);
-    if (!m->mesh || !m->layout || !m->data || !m->program || !m->library || !m->files ||
-        !m->entries || !m->by_name || !m->by_place)
+    if (!m->mesh || !m->layout || !m->data || !m->held_out || !m->program || !m->library ||
+        !m->files || !m->entries || !m->by_name || !m->by_place)
         return weft_fail_memory(error, n * sizeof *m->entries);
     m->n_files = 1;
     m->files[0].name = WEFT_STATE_FILE;
@@ -160,6 +162,10 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     if (state->step < 0 || state->sample < 0)
         return weft_fail(error, WEFT_USAGE, "save: step %lld and sample %lld may not be negative",
                          (long long)state->step, (long long)state->sample);
+    if (state->has_loss && !isfinite(state->loss))
+        return weft_fail(error, WEFT_USAGE,
+                         "save: the loss %g of step %lld is no number; leave has_loss out",
+                         state->loss, (long long)state->step);
     WEFT_TRY(weft_snapshot_plan(program, &save->snapshot, error));
     const int n_threads = weft_work_threads(weft_program_mesh(program));
     save->n_threads = c->options.is_synchronous ? n_threads : 1; /* the others compute */
@@ -168,7 +174,7 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
     save->snapshot.allow_nonfinite = c->options.allow_nonfinite;
     save->snapshot.tell = tell_one_taken;
     save->snapshot.told = save;
-    WEFT_TRY(make_manifest(save, state, c->data, error));
+    WEFT_TRY(make_manifest(save, state, c, error));
     WEFT_TRY(make_hashes(save, error));
     WEFT_TRY(weft_path(save->temporary, error, "%s/step_%08lld.tmp", c->directory,
                        (long long)state->step));
@@ -177,19 +183,28 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
 
 /* ---- the gate and the skeleton --------------------------------------------------------------- */
 
+/* Without what lies between fields. */
+static bool is_same_state(const weft_checkpoint_state *a, const weft_checkpoint_state *b)
+{
+    return a->step == b->step && a->sample == b->sample && a->seed == b->seed &&
+           a->has_loss == b->has_loss &&
+           (!a->has_loss || memcmp(&a->loss, &b->loss, sizeof a->loss) == 0);
+}
+
 static weft_status check_states(const weft_save *save, weft_error *error)
 {
     const weft_checkpoint_state *own = &save->manifest->state;
     weft_checkpoint_state *all = calloc((size_t)save->peers.n, sizeof *all);
     weft_status status = weft_peers_gather(&save->peers, own, sizeof *own, all, error);
     for (int p = 1; p < save->peers.n && status == WEFT_OK; p++)
-        if (memcmp(&all[p], &all[0], sizeof *all) != 0)
-            status = weft_fail(error, WEFT_MISMATCH,
-                               "save: process %d is at step %lld, sample %lld, seed %llu, but "
-                               "process 0 at %lld, %lld, %llu; all must save the same step",
-                               p, (long long)all[p].step, (long long)all[p].sample,
-                               (unsigned long long)all[p].seed, (long long)all[0].step,
-                               (long long)all[0].sample, (unsigned long long)all[0].seed);
+        if (!is_same_state(&all[p], &all[0]))
+            status =
+                weft_fail(error, WEFT_MISMATCH,
+                          "save: process %d is at step %lld, sample %lld, seed %llu, loss %g, "
+                          "but process 0 at %lld, %lld, %llu, %g; all must save the same step",
+                          p, (long long)all[p].step, (long long)all[p].sample,
+                          (unsigned long long)all[p].seed, all[p].loss, (long long)all[0].step,
+                          (long long)all[0].sample, (unsigned long long)all[0].seed, all[0].loss);
     free(all);
     return status;
 }

@@ -61,10 +61,11 @@ struct weft_checkpoints {
     int64_t staging_bytes;
     /* instead of staging, where ranks of several processes have rows of one tensor */
     weft_shared shared;
-    weft_frame frame;            /* of the last save's data file */
-    char skipped[1024];          /* by the last restore */
-    char data[WEFT_FACTS_BYTES]; /* of the options; "": not said */
-    char told[600];              /* of the data, by the last restore */
+    weft_frame frame;                /* of the last save's data file */
+    char skipped[1024];              /* by the last restore */
+    char data[WEFT_FACTS_BYTES];     /* of the options; "": not said */
+    char held_out[WEFT_FACTS_BYTES]; /* of the options; "": not said */
+    char told[600];                  /* of the data, by the last restore */
 };
 
 /* weft_save_start - everything up to the first phase. Collective over the mesh. */

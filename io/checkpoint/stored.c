@@ -256,6 +256,11 @@ const char *weft_stored_data(const weft_stored *stored)
     return stored != NULL ? stored->manifest->data : "";
 }
 
+const char *weft_stored_held_out(const weft_stored *stored)
+{
+    return stored != NULL ? stored->manifest->held_out : "";
+}
+
 const char *weft_stored_mesh(const weft_stored *stored)
 {
     return stored != NULL ? stored->manifest->mesh : "";

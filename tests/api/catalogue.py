@@ -60,7 +60,7 @@ GOOD = {
     "weft_text_open.path": "f->book", "weft_text_open.seq": "4",
     "weft_tokens_open.path": "f->words", "weft_tokens_open.n_words": "8", "weft_tokens_open.seq": "4",
     "weft_stored_open.path": "f->run", "weft_dataset_fact_file.path": "f->book", "weft_dataset_bound.name": '"tokens"', "weft_dataset_highest.name": '"tokens"',
-    "weft_stored_steps.directory": "f->run", "weft_checkpoints_open.directory": "f->fresh_run",
+    "weft_stored_steps.directory": "f->run", "weft_stored_best.directory": "f->run", "weft_dataset_take.n": "1", "weft_checkpoints_open.directory": "f->fresh_run",
     "weft_postmortem_open.path": "f->records", "weft_live_open.path": "f->records", "weft_watch_record.folder": "f->records", "weft_trace_begin.folder": "f->records", "weft_trace_begin.n_parts": "1",
     "weft_traced_open.path": "f->ring",
     "weft_graph_save.graph": "f->graph", "weft_graph_save.path": "f->saved_to", "weft_graph_load.path": "f->saved",

@@ -288,7 +288,7 @@ static int held_losses(const char *launcher, const char *arguments, double losse
     snprintf(
         line, sizeof line,
         "rm -rf %s/held; %s " WEFT_TEST_BIN
-        "/gpt train --data %s/text.txt --held-out %s/text.txt --look-every 15 --run %s/held " SMALL
+        "/gpt train --data %s/text.txt --eval-data %s/text.txt --eval-every 15 --run %s/held " SMALL
         "%s && sed -n 's/.*\"held_out\":\\([^,}]*\\).*/\\1/p' %s/held/metrics.jsonl",
         folder, launcher, folder, folder, folder, arguments, folder);
     const command_result r = command_run_all(line);
@@ -319,7 +319,7 @@ static void test_held_out_loss(void)
     train("", "", alone);
     double with[STEPS] = {0};
     char more[TEXT];
-    snprintf(more, sizeof more, "--held-out %s/text.txt --look-every 2", folder);
+    snprintf(more, sizeof more, "--eval-data %s/text.txt --eval-every 2", folder);
     train("", more, with);
     for (int i = 0; i < STEPS; i++)
         CHECK(with[i] == alone[i]);
@@ -327,11 +327,11 @@ static void test_held_out_loss(void)
     CHECK_EQ_INT(system(more), 0);
     char line[TEXT];
     snprintf(line, sizeof line,
-             WEFT_TEST_BIN "/gpt train --data %s/text.txt --held-out %s/short --run %s/no " SMALL,
+             WEFT_TEST_BIN "/gpt train --data %s/text.txt --eval-data %s/short --run %s/no " SMALL,
              folder, folder, folder);
     const command_result r = command_run(line);
     CHECK_EQ_INT(r.status, 2);
-    CHECK_TEXT(r.text, "1 windows, and a batch takes 6");
+    CHECK_TEXT(r.text, "1 samples, and a batch takes 6");
 }
 
 /* The bytes in brackets of a line of the plan; -1 where there is none. */

@@ -37,7 +37,7 @@ static void test_what_takes_time_is_told_with_what_helps(void)
     } cases[] = {
         {APP_ON_INPUT, "waiting for input took 10 s, 10.0 % of the run", "--lanes"},
         {APP_ON_SAVES, "waiting for checkpoints took 10 s, 10.0 % of the run", "--save-every"},
-        {APP_ON_LOOKS, "held out took 10 s, 10.0 % of the run", "--look-every"},
+        {APP_ON_LOOKS, "held out took 10 s, 10.0 % of the run", "--eval-every"},
         {APP_ON_CHECKS, "what ranks hold took 10 s, 10.0 % of the run", "--check-replicas"},
         {APP_ON_REST, "work between steps took 10 s, 10.0 % of the run", "--metrics"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -48,6 +48,21 @@ static void test_what_takes_time_is_told_with_what_helps(void)
         CHECK_TEXT(text, cases[i].option);
         CHECK(strchr(text, '\n') == NULL);
     }
+}
+
+/* Of input it is told which ranks waited; where no records are, nothing is. */
+static void test_ranks_that_wait_for_input_are_told(void)
+{
+    char text[ROOM];
+    app_spent spent = spent_on(APP_ON_INPUT, 10, 90);
+    snprintf(spent.input, sizeof spent.input, " (rank 1 on host read for 9 s, rank 0 for 1 s)");
+    CHECK(app_spent_tell(&spent, text, sizeof text));
+    CHECK_TEXT(text, "10.0 % of the run (rank 1 on host read for 9 s, rank 0 for 1 s): the next");
+    spent.seconds[APP_ON_SAVES] = 20;
+    CHECK(app_spent_tell(&spent, text, sizeof text));
+    CHECK_TEXT(text, "waiting for checkpoints took 20 s, 16.7 % of the run: a larger");
+    app_spent_ranks(&spent, "/nowhere");
+    CHECK(spent.input[0] == '\0');
 }
 
 static void test_the_largest_comes_first(void)
@@ -100,6 +115,7 @@ int main(void)
 {
     RUN(test_a_healthy_run_is_told_nothing);
     RUN(test_what_takes_time_is_told_with_what_helps);
+    RUN(test_ranks_that_wait_for_input_are_told);
     RUN(test_the_largest_comes_first);
     RUN(test_a_short_run_says_nothing_of_itself);
     RUN(test_room_is_kept);

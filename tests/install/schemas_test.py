@@ -22,7 +22,7 @@ PLAN = "gpt train --dry-run --json --width 16 --seq 8 --batch 8 "
 
 # schema, what is run, what is read: "" the output, else a file; LINES: one JSON a line. None: it only prepares.
 ROWS = [
-    (None, TRAIN + f" --steps 2 --run a --held-out {os.path.abspath(__file__)}", ""),
+    (None, TRAIN + f" --steps 2 --run a --eval-data {os.path.abspath(__file__)}", ""),
     (None, TRAIN + " --steps 4 --run b " + MESH, ""),
     (None, TRAIN + " --steps 2 --run c --experts 2 --mesh data:2 --layout batch:data --link 1GB+50us", ""),
     (None, TRAIN + " --steps 1 --run m --mesh data:2 --layout batch:data --link measured --machine laptop", ""),
@@ -36,6 +36,8 @@ ROWS = [
     ("metrics", None, "a/metrics.jsonl"),
     ("metrics", None, "c/metrics.jsonl"),
     ("plan", PLAN + "--layers 1", ""),
+    ("plan", PLAN + "--layers 1 --eval-share 0.1 --eval-every 5", ""),
+    ("plan", "seq2seq --dry-run --json --best --machine laptop", ""),
     ("plan", PLAN + "--layers 2 --explain --zero 1 --mesh data:2,model:2 --layout batch:data,hidden:model,embed:model", ""),
     ("plan", PLAN + "--layers 4 --scan-layers --recompute --zero 3 --link 1GB+50us --mesh data:2 --layout batch:data", ""),
     ("plan", PLAN + "--layers 4 --stages 2 --micro 2 --mesh pipe:2 --layout stage:pipe", ""),
@@ -67,7 +69,7 @@ ROWS = [
     (None, "!truncate", "a/ckpt"),
     ("ckpt-list", "weft ckpt list a --json", ""),
     (None, "mnist draw digits", ""),
-    (None, "mnist --data digits --hidden 4 --steps 2 --run e", ""),
+    (None, "mnist --data digits --hidden 4 --steps 2 --run e --eval-share 0.1", ""),
     ("metrics", None, "e/metrics.jsonl"),
     ("tune", "weft tune --vary rate=1e-3|1e-2 --search grid --json -- mnist --data digits --hidden 4 --steps 2", ""),
     (None, "!start mnist --data digits --hidden 4 --steps 10000000 --run f", "f/metrics.jsonl"),

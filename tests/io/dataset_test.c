@@ -120,6 +120,39 @@ static void test_layouts_see_the_same_samples(void)
     }
 }
 
+/* A part has its own permutation, of its own windows, each once an epoch; two that share none have all together. */
+static void test_a_part_has_its_own_windows_alone(void)
+{
+    enum { KEPT = WINDOWS - WINDOWS / 4 };
+    static const int64_t parts[2][2] = {{0, KEPT}, {KEPT, WINDOWS - KEPT}};
+    int windows[STEPS * BATCH] = {0}, seen[WINDOWS] = {0};
+    weft_error error = {0};
+    for (int p = 0; p < 2; p++) {
+        feed f;
+        if (feed_open(&f, "data:2", "batch:data", SEQ, &error)) {
+            const int64_t first = parts[p][0], n = parts[p][1];
+            CHECK_EQ_INT(weft_dataset_take(f.data, WINDOWS, 1, &error), WEFT_USAGE);
+            CHECK_TEXT(error.message, "1 samples from sample ");
+            error = (weft_error){0};
+            CHECK_EQ_INT(weft_dataset_take(f.data, 1, WINDOWS, NULL), WEFT_USAGE);
+            CHECK_EQ_INT(weft_dataset_take(f.data, -1, 1, NULL), WEFT_USAGE);
+            CHECK_EQ_INT(weft_dataset_take(f.data, 0, 0, NULL), WEFT_USAGE);
+            CHECK_OK(weft_dataset_take(f.data, 0, WINDOWS, &error), error);
+            CHECK(strstr(weft_dataset_facts(f.data), "part: ") == NULL); /* it is all of it */
+            CHECK_OK(weft_dataset_take(f.data, first, n, &error), error);
+            CHECK(strstr(weft_dataset_facts(f.data), "part: ") != NULL);
+            CHECK_EQ_INT(weft_dataset_samples(f.data), n);
+            read_windows(&f, windows);
+            for (int i = 0; i < n; i++)
+                if (CHECK(windows[i] >= first && windows[i] < first + n)) seen[windows[i]]++;
+            CHECK_EQ_INT(weft_dataset_take(f.data, 0, 1, NULL), WEFT_USAGE); /* it reads */
+        }
+        feed_close(&f);
+    }
+    for (int w = 0; w < WINDOWS; w++)
+        CHECK_EQ_INT(seen[w], 1);
+}
+
 /* FIRST and so on, of two bytes each. */
 enum { FIRST = 300 };
 static bool write_tokens(const char *to, int32_t said)
@@ -289,6 +322,7 @@ int main(void)
     if (CHECK(file >= 0 && write(file, bytes, BYTES) == BYTES)) {
         RUN(test_epochs_show_every_window_once);
         RUN(test_layouts_see_the_same_samples);
+        RUN(test_a_part_has_its_own_windows_alone);
         RUN(test_words_come_as_bytes_do);
         RUN(test_tokens_that_cannot_serve);
         RUN(test_bytes_beyond_a_vocabulary_are_found);

@@ -53,12 +53,14 @@ static json_t *stored_json(const weft_stored *stored)
 {
     weft_checkpoint_state state;
     weft_stored_state(stored, &state);
-    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s, s:i, s:I}", "path",
+    json_t *loss = state.has_loss ? json_real(state.loss) : json_null();
+    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:i, s:I}", "path",
                      weft_stored_path(stored), "step", (json_int_t)state.step, "sample",
                      (json_int_t)state.sample, "seed", (json_int_t)state.seed, "mesh",
                      weft_stored_mesh(stored), "layout", weft_stored_layout(stored), "data",
                      weft_stored_data(stored), "program", weft_stored_program(stored), "library",
-                     weft_stored_library(stored), "n_tensors", weft_stored_n_tensors(stored),
+                     weft_stored_library(stored), "held_out", loss, "held_out_data",
+                     weft_stored_held_out(stored), "n_tensors", weft_stored_n_tensors(stored),
                      "bytes", (json_int_t)bytes_of(stored));
 }
 
@@ -76,9 +78,11 @@ static json_t *tensor_json(const weft_stored_tensor *t)
 /* ---- list, show, verify --------------------------------------------------------------------- */
 
 /* One line of the list; a checkpoint that cannot be read is a line too. */
-static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, weft_error *error)
+static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, int64_t best,
+                            weft_error *error)
 {
-    char path[MAX_PATH];
+    char path[MAX_PATH], loss[32] = "-";
+    weft_checkpoint_state state;
     weft_stored *stored = NULL;
     weft_error why = {.rank = -1};
     snprintf(path, sizeof path, "%.4000s/step_%08lld", folder, (long long)step);
@@ -90,10 +94,15 @@ static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, weft
         if (!c->is_json) printf("%10lld  %s\n", (long long)step, why.message);
         return WEFT_OK;
     }
-    json_array_append_new(c->json, stored_json(stored));
+    json_t *json = stored_json(stored);
+    json_object_set_new(json, "best", json_boolean(step == best));
+    json_array_append_new(c->json, json);
+    weft_stored_state(stored, &state);
+    if (state.has_loss) snprintf(loss, sizeof loss, "%.4f", state.loss);
     if (!c->is_json)
-        printf("%10lld  %7d  %10.1f  %s  %s\n", (long long)step, weft_stored_n_tensors(stored),
-               (double)bytes_of(stored) / (1 << 20), weft_stored_mesh(stored),
+        printf("%10lld  %7d  %10.1f  %8s  %-4s  %s  %s\n", (long long)step,
+               weft_stored_n_tensors(stored), (double)bytes_of(stored) / (1 << 20), loss,
+               step == best ? "best" : "", weft_stored_mesh(stored),
                *weft_stored_layout(stored) ? weft_stored_layout(stored) : "none");
     weft_stored_close(&stored);
     return WEFT_OK;
@@ -102,6 +111,7 @@ static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, weft
 static weft_status list(ckpt_call *c, weft_error *error)
 {
     char folder[MAX_PATH];
+    weft_checkpoint_state best;
     snprintf(folder, sizeof folder, "%s", c->paths[0]);
     int64_t *steps;
     int n;
@@ -120,29 +130,33 @@ static weft_status list(ckpt_call *c, weft_error *error)
                          c->paths[0]);
     }
     c->json = json_array();
-    if (!c->is_json) printf("%10s  %7s  %10s  mesh, layout\n", "step", "tensors", "MiB");
+    if (!c->is_json)
+        printf("%10s  %7s  %10s  %8s  %-4s  mesh, layout\n", "step", "tensors", "MiB", "held out",
+               "");
+    const int64_t best_step = weft_stored_best(folder, NULL, &best) ? best.step : -1;
     weft_status status = WEFT_OK;
     for (int i = 0; i < n && status == WEFT_OK; i++)
-        status = list_one(c, folder, steps[i], error);
+        status = list_one(c, folder, steps[i], best_step, error);
     free(steps);
     return status;
 }
 
 static weft_status show(ckpt_call *c, weft_error *error)
 {
-    char dims[1024];
+    char dims[1024], loss[32] = "not measured";
     weft_stored *stored = NULL;
     weft_checkpoint_state state;
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
     weft_stored_state(stored, &state);
     c->json = stored_json(stored);
     json_t *tensors = json_array();
+    if (state.has_loss) snprintf(loss, sizeof loss, "%.17g", state.loss);
     if (!c->is_json)
         printf("path    %s\nstep    %lld\nsample  %lld\nseed    %llu\nmesh    %s\nlayout  "
-               "%s\ndata    %s\nprogram %s\nlibrary %s\n\n",
+               "%s\ndata    %s\nheld out %s\nprogram %s\nlibrary %s\n\n",
                weft_stored_path(stored), (long long)state.step, (long long)state.sample,
                (unsigned long long)state.seed, weft_stored_mesh(stored), weft_stored_layout(stored),
-               *weft_stored_data(stored) ? weft_stored_data(stored) : "not said",
+               *weft_stored_data(stored) ? weft_stored_data(stored) : "not said", loss,
                weft_stored_program(stored), weft_stored_library(stored));
     for (int i = 0; i < weft_stored_n_tensors(stored); i++) {
         const weft_stored_tensor *t = weft_stored_tensor_at(stored, i);

@@ -35,6 +35,10 @@ typedef struct weft_checkpoint_options {
     /* what `data` was said of, borrowed until they are closed: a text that is the one before with more behind it is told so; NULL: that is
      * not looked at */
     const weft_dataset *dataset;
+    /* besides the newest, that of the lowest loss stays (weft_checkpoint_state.loss), of those that say their loss of `held_out` */
+    bool keep_best;
+    /* what the losses of saved states are of, in words as weft_dataset_facts has them, copied; NULL: nothing is said */
+    const char *held_out;
 } weft_checkpoint_options;
 
 /* The state that continues besides the variables. */
@@ -42,6 +46,9 @@ typedef struct weft_checkpoint_state {
     int64_t step;   /* runs done: weft_runs                              */
     int64_t sample; /* next global sample: weft_dataset_position; restored for other data: 0 */
     uint64_t seed;  /* of the graph                                       */
+    /* the loss of data that nothing is learned from, after that step: finite, where has_loss is not 0; else it was not measured */
+    double loss;
+    int has_loss;
 } weft_checkpoint_state;
 
 enum { WEFT_NEWEST = -1 };
@@ -126,6 +133,8 @@ WEFT_API const char *weft_stored_mesh(const weft_stored *stored);
 WEFT_API const char *weft_stored_layout(const weft_stored *stored);
 /* The data it has learned from */
 WEFT_API const char *weft_stored_data(const weft_stored *stored);
+/* The data of its state's loss: weft_checkpoint_options.held_out; "": it has none, or that is not said */
+WEFT_API const char *weft_stored_held_out(const weft_stored *stored);
 /* Digests of the program and of the build of Weft that wrote it, 16 digits; "" where they are not said. */
 WEFT_API const char *weft_stored_program(const weft_stored *stored);
 WEFT_API const char *weft_stored_library(const weft_stored *stored);
@@ -146,6 +155,11 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_stored_verify(const weft_stored *store
 /* The steps in a directory of checkpoints, ascending; returns how many there are, fills at most `room`. -1: it is there
  * and cannot be listed (errno). */
 WEFT_API int weft_stored_steps(const char *directory, int64_t *steps, int room);
+/* weft_stored_best - of the steps in a directory the state of the one with the lowest loss, of equal ones the first. Steps that are marked
+ * as damaged do not count, nor do losses of other data than `held_out`; NULL: of other data than the newest loss there. It reads each
+ * manifest. returns false where there is none: then best is all zero */
+WEFT_API bool weft_stored_best(const char *directory, const char *held_out,
+                               weft_checkpoint_state *best);
 
 WEFT_END
 

@@ -94,6 +94,10 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_samples_open(const weft_samples_option
                                                        weft_dataset **dataset, weft_error *error);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 WEFT_API int64_t weft_dataset_samples(const weft_dataset *dataset);
+/* weft_dataset_take - of its samples n from number `first` on, in the set's order before any permutation: the set has no others from
+ * here on, and says so in its facts, unless these are all. Before weft_dataset_start. Local. returns WEFT_USAGE with both numbers */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_take(weft_dataset *dataset, int64_t first,
+                                                       int64_t n, weft_error *error);
 /* Elements of one sample ("image": pixels; "tokens": seq). */
 WEFT_API int64_t weft_dataset_width(const weft_dataset *dataset);
 

@@ -97,9 +97,9 @@ function lineChart(chart) {
 
 /* ---- the training ---- */
 
-const curveNames = {loss: "loss", held_out: "loss of held-out text", rate: "rate of learning", ms: "time of a step", grad_norm: "norm of the gradient",
+const curveNames = {loss: "loss", held_out: "loss of held-out data", held_out_accuracy: "accuracy on held-out data", rate: "rate of learning", ms: "time of a step", grad_norm: "norm of the gradient",
   tokens_per_s: "tokens a second", balance: "balance of experts", dropped: "tokens that no expert took"};
-const curveFormats = {ms: ms => secondsText(ms * 1e-3), tokens_per_s: countText, dropped: partText};
+const curveFormats = {held_out_accuracy: partText, ms: ms => secondsText(ms * 1e-3), tokens_per_s: countText, dropped: partText};
 
 function curveChart(series) {
   const {first, last} = data.curves, format = curveFormats[series.name] || digits;

@@ -50,7 +50,7 @@ function summarySection() {
       ["a step of rank 0, measured", measured && secondsText(measured.seconds), true],
       ["memory", memoryText(plan), true],
       ["loss", lossText(lastOf("loss")), true],
-      ["loss of held-out text", lossText(lastOf("held_out"))],
+      ["loss of held-out data", lossText(lastOf("held_out"))],
       ["steps of training", curves && wholeText(curves.last[curves.last.length - 1])],
       ["mesh", meshText && meshText + " – " + wholeText(nRanks) + (nRanks === 1 ? " rank" : " ranks")],
       ["layout", layout === "" ? "none" : layout],

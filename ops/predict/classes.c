@@ -8,11 +8,14 @@ static int rank_along(const weft_plan *plan, int axis, int coordinate)
     return weft_mesh_rank(plan->mesh, coordinates);
 }
 
-/* Whether both hold blocks of one size of every tensor. */
+/* Whether both hold blocks of one size of every tensor: of tensors that lie alike one is looked at. */
 static bool are_alike(const weft_plan *plan, int a, int b)
 {
-    for (uint32_t id = 1; id < plan->n_placed; id++)
-        if (weft_placed_bytes(plan, id, a) != weft_placed_bytes(plan, id, b)) return false;
+    const weft_likes *likes = &plan->likes;
+    for (uint32_t k = 0; k < likes->n_placed; k++)
+        if (weft_placed_bytes(plan, likes->placed[k], a) !=
+            weft_placed_bytes(plan, likes->placed[k], b))
+            return false;
     return true;
 }
 

@@ -13,17 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void find_seconds(timeline *t, const weft_predict_options *options)
+/* Steps that do the same to tensors that lie alike take equally long: one of each kind is looked up. */
+static void find_kinds(timeline *t, int rank, weft_step_time *kinds)
+{
+    const weft_likes *likes = &t->plan->likes;
+    for (uint32_t k = 0; k < likes->n_steps; k++)
+        kinds[k] = weft_clock_step(&t->clock, &t->plan->steps[likes->steps[k]], rank);
+}
+
+static void find_seconds(timeline *t, const weft_predict_options *options, weft_step_time *kinds)
 {
     for (int c = 0; c < t->classes.n; c++) {
         rank_clock *clock = &t->clocks[c];
         clock->rank = weft_class_rank(t->plan, &t->classes, c);
         const bool is_slow = options->slow_by > 0 && clock->rank == options->slow_rank;
+        find_kinds(t, clock->rank, kinds);
         for (uint32_t s = 0; s < t->plan->n_steps; s++) {
-            const weft_step *step = &t->plan->steps[s];
-            const weft_step_time time = weft_clock_step(&t->clock, step, clock->rank);
+            const weft_step_time time = kinds[t->plan->likes.of_step[s]];
             clock->seconds[s] = time.seconds;
-            if (is_slow && weft_axes_of(step) == 0) clock->seconds[s] *= options->slow_by;
+            if (is_slow && weft_axes_of(&t->plan->steps[s]) == 0)
+                clock->seconds[s] *= options->slow_by;
             if (clock->usual) clock->usual[s] = clock->seconds[s];
             if (clock->spread) clock->spread[s] = time.spread;
             if (c == 0) t->source[s] = (uint8_t)time.source;
@@ -376,6 +385,8 @@ weft_status weft_walk_open(timeline *t, weft_arena *arena, const weft_predict_op
         if (options->draws > 0) WEFT_TRY(open_noise(t, arena, &t->clocks[c]));
     }
     WEFT_TRY(weft_find_regions(t->plan, arena, &t->regions, t->error));
-    find_seconds(t, options);
+    weft_step_time *kinds = weft_arena_take(arena, (t->plan->likes.n_steps + 1) * sizeof *kinds);
+    if (!kinds) return weft_fail_memory(t->error, n * sizeof *kinds);
+    find_seconds(t, options, kinds);
     return WEFT_OK;
 }

@@ -92,9 +92,9 @@ def groups(only):
 def measure_round(todo, results, folder):
     for group in todo:
         for cell in group.cells:
-            found = predict.train(cell, folder, "general", 1)
-            results.setdefault(cell.key, []).extend(found)
-            predict.say(f"{cell.key}: {1e3 * found[0]['fastest']:.2f} ms; others had {100 * found[0]['others']:.0f} % of the cores")
+            found = predict.train(cell, folder, "general", 20)
+            results.setdefault(cell.key, []).append(found)
+            predict.say(f"{cell.key}: {1e3 * found['fastest']:.2f} ms")
         (folder / "chosen.json").write_text(json.dumps(results, indent=1))
 
 

@@ -1,36 +1,37 @@
 #!/usr/bin/env python3
 """predict.py: what weft_plan_predict says of a step, beside what a run of it takes: ./run bench --predict.
 
-A cell is a program, a model, a layout and ranks. In each of several rounds this machine is calibrated, the cells' own kernels are
-measured, and each cell trains for twenty steps. Others on the machine make times longer, and nothing makes them shorter. So of
-each figure and of each cell the fastest of all rounds counts, and a round is minutes from the next. At the end each cell is predicted
-from two machine files: one that knows none of the cells' own kernels, and one that does.
-
-What others take of the cores meanwhile is known from /proc/stat: a run beside which it was more than a twentieth is made again, a few
-times, when they are quiet.
+A cell is a program, a model, a layout and ranks. Machines are faster in one minute than in the next, by more than what is asked here. So times
+are compared within seconds of each other. A round of a cell is: a probe, the cell's own kernels measured, training, a probe. Its
+prediction comes from what was measured in this very round. The time of a step is the mean of the fastest quarter, as of a kernel. Where the
+probes before and after differ by more than a twentieth, the round is made again, up to two times. The cell's error is that
+of the median of its rounds. All layouts of a model have their rounds one behind the other, so layouts are compared within a round too.
 
     ./run bench --predict                         all cells, as a table
     ./run bench --predict --only 'gpt wide*'      those of one model
     ./run bench --predict --keep DIR              files and results stay there; again with the same DIR: rounds are added
+    ./run bench --predict --keep DIR --minutes 7  models that have the fewest rounds first, until the time is over
     ./run bench --predict --keep DIR --rounds 0 --svg docs/predicted.svg     from what is there
 """
 import argparse
 import fnmatch
-import itertools
 import json
 import math
 import os
 import re
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-BIN = Path(__file__).resolve().parents[2] / "build/bin"
+import predicted
+from bench import Calm, Probe
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = ROOT / "build/bin"
+HOSTS, DELAY_LINE = ROOT / "tests/hosts/hosts.sh", ROOT / "build/tests/delay_line"
 RAN = re.compile(r"of steps .* the fastest took ([0-9.e+-]+) (us|ms|s), .* the median is ([0-9.e+-]+) (us|ms|s)")
 PREDICTED = re.compile(r"predicted to take ([0-9.e+-]+) (us|ms|s);")
 PLANNED = re.compile(r"^time on .*: ([0-9.e+-]+) (us|ms|s) a step$", re.M)
@@ -48,6 +49,9 @@ GPT_LAYOUTS = [
     ("data 4", "data:4", "batch:data", ""),
     ("data 2, model 2", "data:2,model:2", "batch:data," + MODEL, ""),
     ("data 2, model 4", "data:2,model:4", "batch:data," + MODEL, ""),
+    ("data 8", "data:8", "batch:data", ""),
+    ("hidden 2", "model:2", "hidden:model", ""),
+    ("vocab 2", "model:2", "vocab:model", ""),
 ]
 HIDDEN = [
     ("1 rank", "data:1", "batch:data", ""),
@@ -85,12 +89,17 @@ MODELS = {
                  [("1 rank", "data:1", "batch:data", ""), ("data 2", "data:2", "batch:data", ""),
                   ("vocab 2", "model:2", "vocab:model", "")]),
 }
-MPI = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4, 6)], "gpt wide": [GPT_LAYOUTS[i] for i in (1, 4, 7)],
-       "gpt scanned": [GPT_LAYOUTS[1]], "gpt long": [GPT_LAYOUTS[5]]}
+# Ranks as processes of this host, and of two hosts whose cables let through so much.
+MPI = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 3, 4, 6)], "gpt wide": [GPT_LAYOUTS[i] for i in (1, 4, 7)],
+       "gpt scanned": [GPT_LAYOUTS[1]], "gpt long": [GPT_LAYOUTS[5]], "charlm lstm": HIDDEN[1:3]}
+TWO_HOSTS = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4)], "gpt wide": [GPT_LAYOUTS[i] for i in (1, 3)],
+             "gpt scanned": [GPT_LAYOUTS[1]], "charlm lstm": [HIDDEN[1]]}
+CABLE = ("400mbit", "200us")
 TEXT_BYTES = 200_000
-OWN_SECONDS = 8
-QUIET = 0.05  # of all cores, for others
-TRIES, PATIENCE = 3, 6  # runs of a cell; seconds of waiting for a quiet machine before each
+OWN_SECONDS = 3
+STEPS, LONG_S = 24, 1.5  # of a training: so many, and more of short ones
+MOVED = 0.05  # of a probe: the machine is another one
+TRIES, PATIENCE = 3, 6  # of a round; seconds of waiting for a quiet machine before a probe
 
 
 def ranks_of(mesh):
@@ -98,66 +107,57 @@ def ranks_of(mesh):
 
 
 class Cell:
-    """A command of so many ranks, under the name of its layout."""
+    """A command of so many ranks, under the name of its layout. start: "", "MPI" or "two hosts"."""
 
-    def __init__(self, model, name, command, ranks, is_mpi):
-        self.model, self.layout, self.is_mpi = model, name + (", MPI" if is_mpi else ""), is_mpi
+    def __init__(self, model, name, command, ranks, start):
+        self.start = {False: "", True: "MPI"}.get(start, start)
+        self.model, self.layout = model, name + (f", {self.start}" if self.start else "")
         self.ranks, self.command = ranks, command
         self.key = f"{model}; {self.layout}"
 
     @classmethod
-    def of(cls, model, program, layout, is_mpi):
+    def of(cls, model, program, layout, start):
         name, mesh, rules, more = layout
         command = [*program.split(), "--mesh", mesh, "--layout", rules, *more.split()]
-        return cls(model, name, command, ranks_of(mesh), is_mpi)
+        return cls(model, name, command, ranks_of(mesh), start)
+
+    @property
+    def group(self):
+        """Those that are measured in one go."""
+        return f"{self.model} {self.start}"
 
     def words(self, *more):
-        program = [str(BIN / self.command[0]), *self.command[1:], *map(str, more)]
-        return ["mpirun", "--oversubscribe", "-n", str(self.ranks), *program] if self.is_mpi else program
+        return [*starting(self.start, self.ranks), str(BIN / self.command[0]), *self.command[1:], *map(str, more)]
+
+
+def starting(start, ranks):
+    return {"": [], "MPI": ["mpirun", "--oversubscribe", "-n", str(ranks)], "two hosts": [str(HOSTS), "mpirun", "2", str(ranks)]}[start]
 
 
 def cells(only):
-    every = [Cell.of(model, program, layout, False) for model, (program, layouts) in MODELS.items() for layout in layouts]
-    every += [Cell.of(model, MODELS[model][0], layout, True) for model, layouts in MPI.items() for layout in layouts]
+    lists = {"": {model: layouts for model, (_, layouts) in MODELS.items()}, "MPI": MPI, "two hosts": TWO_HOSTS}
+    every = [Cell.of(model, MODELS[model][0], layout, start) for start, models in lists.items()
+             for model, layouts in models.items() for layout in layouts]
     return [cell for cell in every if any(fnmatch.fnmatch(f"{cell.model} {cell.layout}", pattern) for pattern in only)]
 
 
-def others_seconds():
-    """Of processor time that everything else on this machine has had: as fields of /proc/stat, without what this program started."""
-    user, nice, system, _, _, irq, soft, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
-    both = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-    own = sum(used.ru_utime + used.ru_stime for used in both)
-    return (user + nice + system + irq + soft + stolen) / os.sysconf("SC_CLK_TCK") - own
+class TwoHosts:
+    """Where any cell needs them: two hosts, as long as this is open."""
 
+    def __init__(self, todo):
+        self.needed = any(cell.start == "two hosts" for cell in todo)
 
-class Others:
-    """Their part of the cores since it was made."""
-
-    def __init__(self):
-        self.begin, self.used = time.monotonic(), others_seconds()
-
-    def part(self):
-        return max(0, others_seconds() - self.used) / (time.monotonic() - self.begin) / os.cpu_count()
-
-
-def await_quiet():
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        others = Others()
-        time.sleep(0.5)
-        if others.part() <= QUIET:
+    def __enter__(self):
+        if not self.needed:
             return
+        os.environ.update(HOSTS_NAME=f"predict-{os.getpid()}", HOSTS_DELAY_LINE=str(DELAY_LINE))
+        run([HOSTS, "up", 2], "/")
+        for host in ("host0", "host1"):
+            run([HOSTS, "slow", host, *CABLE], "/")
 
-
-def run_quiet(words, folder, tries=TRIES):
-    """[(text, part of others)]: until others were quiet meanwhile, or a few times."""
-    found = []
-    while len(found) < tries and not (found and found[-1][1] <= QUIET):
-        await_quiet()
-        others = Others()
-        text = run(words(), folder)
-        found.append((text, others.part()))
-    return found
+    def __exit__(self, *_):
+        if self.needed:
+            run([HOSTS, "down"], "/")
 
 
 def run(words, folder):
@@ -179,61 +179,88 @@ def say(*words):
 
 
 def machine_file(cell, kind):
-    """Ranks of one process, and processes of a host, have files of their own: their links differ."""
-    return f"./{kind}{f'-mpi{cell.ranks}' if cell.is_mpi else ''}.json"
+    """Ranks of one process, and processes of one host or two, have files of their own: their links differ."""
+    way = {"": "", "MPI": f"-mpi{cell.ranks}", "two hosts": f"-hosts{cell.ranks}"}[cell.start]
+    return f"./{kind}{way}.json"
 
 
 def calibrate(todo, options, folder):
-    """A general file for each way to start ranks that a cell has; what the cells' own file knows is put to it."""
-    for name, ranks in sorted({(machine_file(cell, "general"), cell.ranks if cell.is_mpi else 0) for cell in todo}):
-        start = ["mpirun", "--oversubscribe", "-n", ranks] if ranks else []
-        run([*start, BIN / "weft", "calibrate", "--noisy", "--add", "--seconds", options.seconds, "--out", name], folder)
-        own = name.replace("general", "own")
-        if (folder / own).exists():
-            run([BIN / "weft", "machine", "merge", own, name], folder)
-        else:
-            shutil.copy(folder / name, folder / own)
+    """A general file for each way to start ranks that a cell has."""
+    for name, start, ranks in sorted({(machine_file(cell, "general"), cell.start, cell.ranks if cell.start else 0) for cell in todo}):
+        run([*starting(start, ranks), BIN / "weft", "calibrate", "--noisy", "--add", "--seconds", options.seconds, "--out", name], folder)
 
 
 def measure_own(cell, folder):
-    """Its kernels into the file that knows them."""
-    run_quiet(lambda: cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
+    """The general file, and the cell's kernels as they are now."""
+    own = machine_file(cell, "own")
+    shutil.copy(folder / machine_file(cell, "general"), folder / own)
+    run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", own), folder)
 
 
-def train(cell, folder, kind="own", tries=TRIES):
-    """Of each run the fastest step, the median, what was predicted of it, and the part of the cores that others had."""
+def train(cell, folder, kind="own", steps=STEPS):
+    """One run: what was predicted of its step, the fastest, the median, and the mean of the fastest quarter."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        options = ["--steps", 20, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, kind)]
-        return [told(text, part) for text, part in run_quiet(lambda: cell.words(*options), folder, tries)]
-
-
-def told(text, part):
-    text = " ".join(text.split())  # lines are wrapped
+        options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, kind)]
+        text = " ".join(run(cell.words(*options), folder).split())  # lines are wrapped
+        lines = map(json.loads, Path(f"{place}/run/metrics.jsonl").read_text().splitlines())
+        took = [line["ms"] / 1e3 for line in lines if "ms" in line]
     ran = RAN.search(text)
     if not ran:
         raise SystemExit(f"predict.py: no comparison in: {text[-400:]}")
+    quarter = sorted(took[1:])[:(len(took) + 2) // 4]
     return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "predicted": seconds(PREDICTED.search(text), 1),
-            "others": round(part, 3)}
+            "seconds": sum(quarter) / len(quarter)}
 
 
-def measure_round(todo, results, options, folder):
-    calibrate(todo, options, folder)
-    for cell in todo:
+def more_steps(found):
+    """For a step so short that STEPS of it tell little."""
+    return min(1000, max(STEPS, int(LONG_S / found["seconds"])))
+
+
+def measure_cell(cell, results, probe, folder):
+    """A round: made again while the machine changes meanwhile; the one that it changed least in counts."""
+    before, rounds = probe(), []
+    known = results.get(cell.key)
+    steps = more_steps(known[-1]) if known else STEPS
+    while len(rounds) < TRIES and not (rounds and rounds[-1]["moved"] <= MOVED):
         measure_own(cell, folder)
-        found = train(cell, folder)
-        results.setdefault(cell.key, []).extend(found)
-        best = min(found, key=lambda ran: ran["fastest"])
-        say(f"{cell.key}: {1e3 * best['fastest']:.2f} ms, predicted {1e3 * best['predicted']:.2f}; others had "
-            f"{100 * best['others']:.0f} % of the cores")
-        (folder / "results.json").write_text(json.dumps(results, indent=1))
+        found = train(cell, folder, steps=steps)
+        after = probe()
+        moved = max(abs(after[kind] / before[kind] - 1) for kind in after)
+        rounds.append({**found, "moved": round(moved, 3), "product": after["product"], "stream": after["stream"]})
+        before = after
+    best = min(rounds, key=lambda found: found["moved"])
+    say(f"{cell.key}: {1e3 * best['seconds']:.2f} ms, predicted {1e3 * best['predicted']:.2f}, {best['predicted'] / best['seconds']:.2f}; "
+        f"the probe moved by {100 * best['moved']:.0f} %")
+    results.setdefault(cell.key, []).append(best)
+
+
+def measure_all(todo, results, options, folder):
+    """Group by group, those with the fewest rounds first."""
+    bench_probe, calm = Probe(ROOT / "build/bin/bench"), Calm(PATIENCE)
+    end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+
+    def probe():
+        calm.begin()
+        return bench_probe.measure(calm)
+
+    for _ in range(options.rounds):
+        grouped = {}
+        for cell in todo:
+            grouped.setdefault(cell.group, []).append(cell)
+        for group in sorted(grouped.values(), key=lambda of: min(len(results.get(cell.key, [])) for cell in of)):
+            if time.monotonic() > end:
+                return
+            for cell in group:
+                measure_cell(cell, results, probe, folder)
+            (folder / "results.json").write_text(json.dumps(results, indent=1))
 
 
 def make_data(folder):
     if not (folder / "digits").exists():
         run([BIN / "mnist", "draw", "digits"], folder)
     if not (folder / "text").exists():
-        root = Path(__file__).resolve().parents[2]
-        text = "".join(path.read_text() for path in sorted((root / "docs").glob("*.md")))
+        text = "".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))
         (folder / "text").write_text(text[:TEXT_BYTES])
 
 
@@ -241,87 +268,24 @@ def make_data(folder):
 
 
 def predict(cell, folder, kind):
-    """From a file, of the plan that the cell ran: the one that is made for the file that knows its kernels."""
+    """From a file, of the plan that the cell ran."""
     return seconds(PLANNED.search(run(cell.words("--dry-run", "--machine", machine_file(cell, kind)), folder)), 1)
 
 
-def tau(pairs):
-    """Kendall's, of two orders of the same."""
-    agree = sum(1 if (a[0] - b[0]) * (a[1] - b[1]) > 0 else -1 for a, b in itertools.combinations(pairs, 2))
-    return agree / (len(pairs) * (len(pairs) - 1) // 2)
-
-
-def summary(title, table, at):
-    known = [(row[0], row[at], row[2]) for row in table if row[at]]
-    errors = sorted(abs(predicted / took - 1) for _, predicted, took in known)
-    if not errors:
-        return
-    taus = []
-    for model in MODELS:
-        pairs = [(predicted, took) for cell, predicted, took in known if cell.model == model and not cell.is_mpi]
-        if len(pairs) > 2:
-            taus.append(tau(pairs))
-    near = sum(error <= 0.1 for error in errors) / len(errors)
-    print(f"{title}: {len(errors)} cells, median error {100 * statistics.median(errors):.1f} %, within 10 %: {100 * near:.0f} %, "
-          f"nine of ten within {100 * errors[int(0.9 * (len(errors) - 1))]:.0f} %, worst {100 * errors[-1]:.0f} %; "
-          f"Kendall's tau of layouts, mean of models: {statistics.mean(taus) if taus else 1:.2f}")
-
-
-def text_of(value, took):
-    return f"{1e3 * value:.2f} | {value / took:.2f}" if value else " | "
-
-
-def print_table(table):
-    print("| model | layout | fastest step, ms | its own kernels known: predicted | / measured | none known: predicted | / measured |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for cell, own, took, general in table:
-        print(f"| {cell.model} | {cell.layout} | {1e3 * took:.2f} | {text_of(own, took)} | {text_of(general, took)} |")
-    print()
-    summary("own kernels known", table, 1)
-    summary("none known", table, 3)
-
-
-def draw(table, path):
-    """Predicted against measured, both logarithmic; the line where they agree, and a tenth to each side."""
-    values = [value for _, own, took, _ in table for value in (own, took) if value]
-    low, high = math.floor(2 * math.log10(min(values))) / 2, math.ceil(2 * math.log10(max(values))) / 2
-    size, edge = 440, 50
-
-    def place(value):
-        return edge + (math.log10(value) - low) / (high - low) * (size - 2 * edge)
-
-    def line(factor, style):
-        begin, end = 10 ** low, 10 ** high
-        return (f'<line x1="{place(begin):.1f}" y1="{size - place(begin * factor):.1f}" x2="{place(end):.1f}" '
-                f'y2="{size - place(end * factor):.1f}" {style}/>')
-
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="11">',
-             f'<rect width="{size}" height="{size}" fill="white"/>', line(1, 'stroke="black"'),
-             line(1.1, 'stroke="#bbb" stroke-dasharray="4"'), line(1 / 1.1, 'stroke="#bbb" stroke-dasharray="4"')]
-    tick = math.ceil(low)
-    while tick <= high:
-        at = place(10 ** tick)
-        label = f"{10 ** (tick + 3):g} ms"
-        parts.append(f'<text x="{at:.1f}" y="{size - edge + 18}" text-anchor="middle">{label}</text>')
-        parts.append(f'<text x="{edge - 6}" y="{size - at + 4:.1f}" text-anchor="end">{label}</text>')
-        tick += 1
-    for cell, own, took, _ in table:
-        if own:
-            colour = "#c33" if cell.is_mpi else "#36c" if cell.ranks <= 2 else "#393"
-            parts.append(f'<circle cx="{place(took):.1f}" cy="{size - place(own):.1f}" r="3" fill="{colour}" fill-opacity="0.7">'
-                         f'<title>{cell.key}</title></circle>')
-    parts.append(f'<text x="{size / 2}" y="{size - 8}" text-anchor="middle">the fastest step</text>')
-    parts.append(f'<text x="14" y="{size / 2}" text-anchor="middle" transform="rotate(-90 14 {size / 2})">predicted</text>')
-    parts.append(f'<text x="{edge + 8}" y="{edge}">blue: 1 or 2 ranks; green: more than the 2 cores; red: processes</text></svg>')
-    Path(path).write_text("\n".join(parts) + "\n")
+def rows_of(todo, results, options, folder):
+    return [predicted.Row(cell.model, cell.layout, cell.start, cell.ranks, results[cell.key],
+                          predict(cell, folder, "general") if options.general else None)
+            for cell in todo if cell.key in results]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="cells, as 'gpt wide data*'")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=60, help="of each calibration")
+    parser.add_argument("--minutes", type=float, help="begin no model later; those with the fewest rounds come first")
+    parser.add_argument("--seconds", type=int, default=60, help="of a calibration; 0: take the files that are there")
     parser.add_argument("--keep", metavar="DIR", help="where files and results stay")
+    parser.add_argument("--general", action="store_true", help="predict from a file without the cells' own kernels, too")
     parser.add_argument("--svg", metavar="FILE", help="draw a picture")
     options = parser.parse_args()
     todo = cells(options.only)
@@ -331,13 +295,14 @@ def main():
         make_data(folder)
         known = folder / "results.json"
         results = json.loads(known.read_text()) if known.exists() else {}
-        for _ in range(options.rounds):
-            measure_round(todo, results, options, folder)
-        table = [(cell, predict(cell, folder, "own"), min(ran["fastest"] for ran in results[cell.key]),
-                  predict(cell, folder, "general")) for cell in todo if cell.key in results]
-    print_table(table)
+        with TwoHosts(todo if options.rounds else []):
+            if options.rounds and options.seconds:
+                calibrate(todo, options, folder)
+            measure_all(todo, results, options, folder)
+        rows = rows_of(todo, results, options, folder)
+    predicted.print_table(rows)
     if options.svg:
-        draw(table, options.svg)
+        predicted.draw(rows, options.svg)
 
 
 if __name__ == "__main__":

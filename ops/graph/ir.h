@@ -24,8 +24,9 @@ typedef struct weft_node {
     /* On the way back through a part that is computed again (weft_recompute_part): that visit's number. Nodes of other numbers are not
      * equal, whatever they compute. 0: on no such way */
     uint32_t again;
-    bool has_gradient; /* weft_gradients has asked for it and been given it (a saved program needs no rule of its own then) */
-    bool repeats; /* it computes again what a node of the part has computed */
+    bool
+        has_gradient; /* weft_gradients has asked for it and been given it (a saved program needs no rule of its own then) */
+    bool repeats;     /* it computes again what a node of the part has computed */
     /* [n_draws] of random numbers in bodies that stay (ops/compile/unroll.c): the scans in each trip of which they are others */
     uint32_t n_draws;
     const struct weft_draw *draws;
@@ -48,7 +49,7 @@ typedef struct weft_tensor { /* a value, seen from inside */
     const char *placement; /* weft_place text; NULL: by the rules */
     weft_origin placed_by; /* that call */
     uint32_t place_as;     /* weft_place_as; 0: none */
-    uint32_t frozen;       /* the value that stands for it in a frozen program (ops/saved); 0: it stays */
+    uint32_t frozen; /* the value that stands for it in a frozen program (ops/saved); 0: it stays */
 } weft_tensor;
 
 /* Attributes of the op `variable` (and of `input`, of which only name counts). */

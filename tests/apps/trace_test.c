@@ -290,9 +290,10 @@ static void test_programs_are_told_apart(void)
     weft_traced *t = NULL;
     weft_error error = {0};
     int n[2] = {0};
-    snprintf(line, sizeof line,
-             "--mesh data:2 --layout batch:data --trace 3..4 --eval-data %s/text.txt --eval-every 4",
-             folder);
+    snprintf(
+        line, sizeof line,
+        "--mesh data:2 --layout batch:data --trace 3..4 --eval-data %s/text.txt --eval-every 4",
+        folder);
     CHECK_EQ_INT(train("", "held", line)->status, 0);
     snprintf(path, sizeof path, "%s/held/trace/rank_00001.ring", folder);
     if (!CHECK_OK(weft_traced_open(path, &t, &error), error)) return;

@@ -24,9 +24,9 @@ typedef struct weft_node {
     /* On the way back through a part that is computed again (weft_recompute_part): that visit's number. Nodes of other numbers are not
      * equal, whatever they compute. 0: on no such way */
     uint32_t again;
-    bool
-        has_gradient; /* weft_gradients has asked for it and been given it (a saved program needs no rule of its own then) */
-    bool repeats;     /* it computes again what a node of the part has computed */
+    /* weft_gradients has asked for it and been given it: a saved program needs no rule of its own then */
+    bool has_gradient;
+    bool repeats; /* it computes again what a node of the part has computed */
     /* [n_draws] of random numbers in bodies that stay (ops/compile/unroll.c): the scans in each trip of which they are others */
     uint32_t n_draws;
     const struct weft_draw *draws;

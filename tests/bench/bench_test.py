@@ -20,6 +20,7 @@ import gpt2
 import guards
 import ops
 import page
+import predicted
 import process
 import rows
 import sizes
@@ -300,6 +301,34 @@ class Guarding(unittest.TestCase):
         compare = lambda n: list(guards.compare_instructions({"f": 1000}, {"f": n}))
         self.assertEqual((compare(1019), compare(981)), ([], []))
         self.assertEqual((len(compare(1021)), len(compare(979))), (1, 1))
+
+
+class Predicting(unittest.TestCase):
+    """Layouts that are told apart by what was measured, in three goes."""
+
+    @staticmethod
+    def row(layout, took, said):
+        found = [{"go": go, "seconds": a, "predicted": b} for go, (a, b) in enumerate(zip(took, said))]
+        return predicted.Row("net", layout, "", 2, found, None)
+
+    def test_orders(self):
+        slow = self.row("slow", [2.0, 4.0, 2.0], [2.0, 4.0, 2.0])  # the machine was another one in the second go
+        fast = self.row("fast", [1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
+        odd = self.row("odd", [1.5, 3.0, 1.5], [3.0, 6.0, 3.0])
+        self.assertEqual(predicted.pairs_of([slow, fast]), [(1, 1)])
+        self.assertEqual(predicted.tau_b(predicted.pairs_of([slow, fast])), 1)
+        self.assertAlmostEqual(predicted.tau_b(predicted.pairs_of([slow, fast, odd])), 1 / 3)
+
+    def test_ties(self):
+        a, b = self.row("a", [1.0, 1.1, 1.0], [1.0, 1.0, 1.0]), self.row("b", [1.05, 1.0, 1.01], [1.0, 1.0, 1.0])
+        c = self.row("c", [1.05, 1.0, 1.01], [2.0, 2.0, 2.0])
+        self.assertEqual(predicted.pairs_of([a, b]), [(0, 0)])
+        self.assertEqual(predicted.pairs_of([a, c]), [(0, -1)])
+        self.assertIsNone(predicted.tau_b([(0, -1)]))
+
+    def test_too_few_goes(self):
+        a, b = self.row("a", [1.0, 1.0], [1.0, 1.0]), self.row("b", [2.0, 2.0], [2.0, 2.0])
+        self.assertEqual(predicted.pairs_of([a, b]), [])
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ def more_steps(found):
     return min(1000, max(STEPS, int(LONG_S / found["seconds"])))
 
 
-def measure_cell(cell, results, probe, folder):
+def measure_cell(cell, results, go, probe, folder):
     """A round: made again while the machine changes meanwhile; the one that it changed least in counts."""
     before, rounds = probe(), []
     known = results.get(cell.key)
@@ -232,7 +232,7 @@ def measure_cell(cell, results, probe, folder):
     best = min(rounds, key=lambda found: found["moved"])
     say(f"{cell.key}: {1e3 * best['seconds']:.2f} ms, predicted {1e3 * best['predicted']:.2f}, {best['predicted'] / best['seconds']:.2f}; "
         f"the probe moved by {100 * best['moved']:.0f} %")
-    results.setdefault(cell.key, []).append(best)
+    results.setdefault(cell.key, []).append({"go": go, **best})
 
 
 def measure_all(todo, results, options, folder):
@@ -251,8 +251,9 @@ def measure_all(todo, results, options, folder):
         for group in sorted(grouped.values(), key=lambda of: min(len(results.get(cell.key, [])) for cell in of)):
             if time.monotonic() > end:
                 return
+            go = round(time.time())  # rounds of one go are of one machine
             for cell in group:
-                measure_cell(cell, results, probe, folder)
+                measure_cell(cell, results, go, probe, folder)
             (folder / "results.json").write_text(json.dumps(results, indent=1))
 
 

@@ -2,9 +2,10 @@
 
 A round of a cell has a predicted and a measured time of seconds that lie next to each other. The cell's ratio is the median of its rounds.
 
-Two layouts of a model are a pair. In each round that both have, one takes some times as long as the other. The median of the rounds
-counts. Where it is nearer to 1 than the rounds are to each other, or than TOLD, the machine does not tell them apart: they are tied. Predicted
-times are tied by the same measure. Kendall's tau is tau-b: pairs that are tied on one side alone count against it.
+Two layouts of a model are a pair. In each go in which both had a round, one takes some times as long as the other. The median of at
+least three goes counts; of fewer nobody knows how far they lie apart. Where it is nearer to 1 than the goes are to each other, or
+than TOLD, the machine does not tell them apart: they are tied. Predicted times are tied by the same measure. Kendall's tau is tau-b: pairs
+that are tied on one side alone count against it.
 """
 import itertools
 import math
@@ -12,7 +13,7 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-TOLD = 0.02  # two layouts are told apart by no less
+TOLD, LEAST_GOES = 0.02, 3  # two layouts are told apart by no less, and of no fewer goes
 
 
 @dataclass
@@ -36,9 +37,10 @@ class Row:
 
 
 def apart(a, b, key):
-    """(the median of the rounds, half of how far they lie apart) of log(a / b)."""
-    logs = [math.log(x[key] / y[key]) for x, y in zip(a.rounds, b.rounds)]
-    return statistics.median(logs), (max(logs) - min(logs)) / 2
+    """(the median of the goes, half of how far they lie apart) of log(a / b); None where both were in too few of them."""
+    other = {found["go"]: found for found in b.rounds if "go" in found}
+    logs = [math.log(found[key] / other[found["go"]][key]) for found in a.rounds if found.get("go") in other]
+    return (statistics.median(logs), (max(logs) - min(logs)) / 2) if len(logs) >= LEAST_GOES else None
 
 
 def sign(value, least):
@@ -49,9 +51,10 @@ def pairs_of(rows):
     """(sign measured, sign predicted) of all pairs of layouts of a model that are started alike."""
     found = []
     for a, b in itertools.combinations(rows, 2):
-        if (a.model, a.start) != (b.model, b.start):
+        measured = apart(a, b, "seconds") if (a.model, a.start) == (b.model, b.start) else None
+        if not measured:
             continue
-        took, noise = apart(a, b, "seconds")
+        took, noise = measured
         least = max(noise, TOLD)
         found.append((sign(took, least), sign(apart(a, b, "predicted")[0], least)))
     return found
@@ -86,7 +89,7 @@ def summary(rows):
     told = [pair for pair in pairs if pair[0]]
     if told:
         right = sum(a == b for a, b in told)
-        print(f"\n{len(pairs)} pairs of layouts of a model: {len(told)} of them are told apart by what was measured, and {right} of "
+        print(f"\nin {LEAST_GOES} or more goes were {len(pairs)} pairs of layouts of a model: {len(told)} of them are told apart by what was measured, and {right} of "
               f"these are predicted in the same order; Kendall's tau-b of all pairs is {tau_b(pairs) or 0:.2f}")
 
 

@@ -8,7 +8,8 @@ all rounds counts. Data parallel is one of the layouts of each group.
 
     ./run bench --chosen                              all groups, as a table
     ./run bench --chosen --only 'gpt 2*' --rounds 2   those of one program and number of ranks
-    ./run bench --chosen --keep DIR                   files and results stay there; again with the same DIR: rounds are added
+    ./run bench --chosen --keep DIR                   files, choices and results stay there; again with the same DIR: rounds are added
+    ./run bench --chosen --keep DIR --rounds 0        the table of what is there
     ./run bench --chosen --list                       what would be measured
 """
 import argparse
@@ -69,17 +70,20 @@ class Group:
         cell.key = f"{self.text}; {layout[0]}"
         return cell
 
-    def choose(self, folder, plans):
-        """The search's choice becomes one of its cells."""
+    def search(self, folder, plans):
+        """The command of the choice, without the machine."""
         file = predict.machine_file(self.data, "general")
         first, *options = self.program.split()
         verb = ["search", *options[1:]] if options[0] == "train" else ["search", *options]
         text = predict.run([predict.BIN / first, *verb, "--ranks", self.ranks, "--machine", file, "--plans", plans, "--json"], folder)
-        best = json.loads(text[text.index("{"):])["best"][0]
-        words = shlex.split(best["command"])
+        words = shlex.split(json.loads(text[text.index("{"):])["chosen"]["command"])
         at = words.index("--machine")
-        cell = predict.Cell(self.name, CHOSEN, words[:at] + words[at + 2:], self.ranks, self.is_mpi)
-        cell.key = f"{self.text}; {CHOSEN}; {shlex.join(cell.command)}"
+        return words[:at] + words[at + 2:]
+
+    def take(self, command):
+        """The search's choice becomes the last of its cells."""
+        cell = predict.Cell(self.name, CHOSEN, command, self.ranks, self.is_mpi)
+        cell.key = f"{self.text}; {CHOSEN}; {shlex.join(command)}"
         self.cells.append(cell)
 
 
@@ -87,6 +91,20 @@ def groups(only):
     every = [Group(name, ranks, False) for name, (_, layouts) in PROGRAMS.items() for ranks in layouts]
     every += [Group(name, ranks, True) for name, all_ranks in MPI.items() for ranks in all_ranks]
     return [group for group in every if any(fnmatch.fnmatch(group.text, pattern) for pattern in only)]
+
+
+def read(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def choose(todo, plans, folder):
+    """What was chosen before stays: rounds are added to the same cells."""
+    choices = read(folder / "choices.json")
+    for group in todo:
+        if group.text not in choices:
+            choices[group.text] = group.search(folder, plans)
+            (folder / "choices.json").write_text(json.dumps(choices, indent=1))
+        group.take(choices[group.text])
 
 
 def measure_round(todo, results, folder):
@@ -157,12 +175,10 @@ def main():
         folder = Path(options.keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         predict.make_data(folder)
-        known = folder / "chosen.json"
-        results = json.loads(known.read_text()) if known.exists() else {}
-        if not all((folder / predict.machine_file(group.data, "general")).exists() for group in todo):
-            predict.calibrate([group.data for group in todo], options, folder)
-        for group in todo:
-            group.choose(folder, options.plans)
+        results = read(folder / "chosen.json")
+        new = [group.data for group in todo if not (folder / predict.machine_file(group.data, "general")).exists()]
+        predict.calibrate(new, options, folder)
+        choose(todo, options.plans, folder)
         for _ in range(options.rounds):
             measure_round(todo, results, folder)
         print_table([group for group in todo if all(cell.key in results for cell in group.cells)], results)

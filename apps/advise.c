@@ -33,20 +33,25 @@ static int ranks_of_host(const weft_mesh *mesh, const weft_machine_model *model,
     return ranks < all ? ranks : all;
 }
 
-/* All of a host's ranks together; *most: of the one that needs most. Of very many each is taken to need as much as the fullest of
- * those that are looked at. */
+/* All ranks of the fullest host together; *most: of the rank that needs most. Of very many ranks some of all hosts are looked at, and each
+ * of a host is taken to need as much as the fullest of them. */
 static weft_status add_up(const weft_program *program, int ranks, int64_t *bytes, int64_t *most,
                           weft_error *error)
 {
     enum { LOOKED = 256 };
+    const int all = weft_mesh_n_ranks(weft_program_mesh(program));
+    const int looked = all < LOOKED ? all : LOOKED, step = all / looked;
     weft_usage usage;
+    int64_t host = 0;
     *bytes = *most = 0;
-    for (int r = 0; r < ranks && r < LOOKED; r++) {
+    for (int i = 0; i < looked; i++) {
+        const int r = (int)((int64_t)i * all / looked) + i % step;
         WEFT_TRY(weft_plan_usage(program, r, &usage, error));
-        *bytes += usage.total_bytes;
+        host = r % ranks == 0 ? usage.total_bytes : host + usage.total_bytes;
+        if (host > *bytes) *bytes = host;
         if (usage.total_bytes > *most) *most = usage.total_bytes;
     }
-    if (ranks > LOOKED) *bytes = *most * ranks;
+    if (looked < all) *bytes = *most * ranks;
     return WEFT_OK;
 }
 

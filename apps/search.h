@@ -69,6 +69,12 @@ typedef struct app_search_result {
     weft_turn turns[WEFT_MAX_TURNS]; /* of the second */
 } app_search_result;
 
+/* app_search_chosen - what to type: the plainest of a tie; of what was measured the quickest. Pure. */
+static inline const weft_found_choice *app_search_chosen(const app_search_result *result)
+{
+    return result->measured[0] > 0 ? &result->found.best[0] : &result->found.chosen;
+}
+
 /* search_print.c: what was found as text; search_json.c: as JSON. Local. */
 void app_search_print(const app_search *search, const app_search_result *result);
 weft_status app_search_json(const app_search *search, const app_search_result *result,

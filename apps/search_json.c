@@ -83,7 +83,7 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
     json_t *all = json_pack(
         "{s:i, s:s, s:I, s:i, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I, s:o}, s:b, s:b, s:o, s:o, "
         "s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "ranks", options->ranks, "machine", weft_machine_model_name(options->machine), "memory",
         (json_int_t)options->memory, "roles", found->n_roles, "choices",
         (json_int_t)found->n_choices, "planned", (json_int_t)found->n_planned, "estimated",
@@ -94,7 +94,9 @@ weft_status app_search_json(const app_search *search, const app_search_result *r
         (int)found->out_of_time, "least_seconds", app_json_number(found->least_seconds),
         "floor_part", app_json_number(found->floor_part), "guess_seconds",
         app_json_number(found->guess_seconds), "guess_error", app_json_number(found->guess_error),
-        "seconds", app_json_number(found->seconds), "best", best_of(search, result), "beyond",
+        "seconds", app_json_number(found->seconds), "best", best_of(search, result), "tie_seconds",
+        app_json_number(found->tie_seconds), "chosen",
+        choice_json(search, app_search_chosen(result), result->measured[0]), "beyond",
         found->beyond.bytes > 0 ? choice_json(search, &found->beyond, 0) : json_null(), "turns",
         turns_of(result));
     const bool is_written =

@@ -6,7 +6,6 @@
 
 #include "weft/number.h"
 
-static const double TIE = 0.03;
 #define GIB 1073741824.0
 
 static double part(double some, double all)
@@ -75,11 +74,31 @@ static void print_table(const app_search_result *result)
 
 static int n_ties(const weft_found *found)
 {
-    int n = 1;
-    while (n < found->n &&
-           found->best[n].prediction.seconds < found->best[0].prediction.seconds * (1 + TIE))
+    int n = 0;
+    while (n < found->n && found->best[n].prediction.seconds < found->tie_seconds)
         n++;
     return n;
+}
+
+static bool is_same(const weft_choice *a, const weft_choice *b)
+{
+    char one[900], other[900];
+    (void)weft_choice_print(a, one, sizeof one);
+    (void)weft_choice_print(b, other, sizeof other);
+    return strcmp(one, other) == 0;
+}
+
+/* Of a tie the plainest is the one to type, which may be none of the ten. */
+static void print_tie(const weft_found *found)
+{
+    char text[WEFT_TIME_TEXT], choice[900];
+    const int ties = n_ties(found);
+    const double part = 100 * (found->tie_seconds / found->best[0].prediction.seconds - 1);
+    if (ties > 1) printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, part);
+    if (is_same(&found->chosen.choice, &found->best[0].choice)) return;
+    (void)weft_choice_print(&found->chosen.choice, choice, sizeof choice);
+    printf("the plainest within %.0f %% of the best, %s: %s\n", part,
+           weft_time_text(found->chosen.prediction.seconds, text), choice);
 }
 
 static void print_row(const char *what, double first, double second)
@@ -131,12 +150,10 @@ void app_search_print(const app_search *search, const app_search_result *result)
     char command[4096];
     print_counts(result->options, found);
     print_table(result);
-    const int ties = n_ties(found);
-    if (ties > 1 && result->measured[0] == 0)
-        printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, 100 * TIE);
+    if (result->measured[0] == 0) print_tie(found);
     if (found->n > 1) print_why(found);
     if (found->beyond.bytes > 0) print_beyond(&found->beyond);
     if (found->n > 1) print_turns(result->options->machine, result->turns, result->n_turns);
-    app_search_command(search, &found->best[0].choice, command, sizeof command);
+    app_search_command(search, &app_search_chosen(result)->choice, command, sizeof command);
     printf("\n%s\n", command);
 }

@@ -26,12 +26,9 @@ int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes)
     return level_over(clock->plan->mesh, clock->model, rank, axes);
 }
 
-/* More ranks than were measured at once share what these had. */
 static double shared(const weft_clock *clock, const weft_load *load, double seconds)
 {
-    const bool is_full = load->ranks * load->lanes >= clock->model->cores;
-    const bool is_more = clock->host_ranks > load->ranks;
-    return is_full && is_more ? seconds * clock->host_ranks / load->ranks : seconds;
+    return seconds * weft_load_crowd(clock->model, load, clock->host_ranks);
 }
 
 static void look_up(const weft_clock *clock, const weft_workload *work, weft_known_work *known)

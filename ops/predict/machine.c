@@ -48,6 +48,14 @@ const weft_load *weft_load_of(const weft_machine_model *model, int ranks)
     return load;
 }
 
+double weft_load_crowd(const weft_machine_model *model, const weft_load *load, int host_ranks)
+{
+    if (load->ranks * load->lanes < model->cores) return 1;
+    const double cores = fmax(1, (double)model->cores / load->lanes);
+    const double at_once = fmin(load->ranks, cores);
+    return fmax(1, host_ranks / at_once);
+}
+
 int weft_level_of(const weft_machine_model *model, int first_rank, int last_rank)
 {
     for (int l = 0; l < model->n_levels; l++) {

@@ -93,6 +93,9 @@ double weft_curve_at(const weft_curve *curve, double size);
 double weft_curve_along(const weft_curve *curve, double size);
 /* The load that is nearest to `ranks` on a host: the last that has no more, else the first. */
 const weft_load *weft_load_of(const weft_machine_model *model, int ranks);
+/* By how much longer work takes where so many ranks of a host share what a load was measured with. The fastest of measured times is that
+ * of a rank that has a core to itself, also where there were more ranks than cores. Pure. */
+double weft_load_crowd(const weft_machine_model *model, const weft_load *load, int host_ranks);
 /* The level at which a group whose members are up to `span` ranks apart meets. */
 int weft_level_of(const weft_machine_model *model, int first_rank, int last_rank);
 

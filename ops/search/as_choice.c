@@ -67,3 +67,20 @@ int64_t weft_search_few_layers(const weft_search_options *options, const weft_ch
     /* A value that does not divide them is refused as a whole: few layers that it divides would hide that. */
     return options->layers % each == 0 && options->layers >= 2 * more ? few : 0;
 }
+
+bool weft_search_is_data_parallel(const searching *s, const weft_search_outline *outline)
+{
+    const weft_search_role *role = &s->roles.list[outline->axes[0].role];
+    return outline->n == 1 && role->n == 1 && role->splits_storage;
+}
+
+int weft_search_effort(const searching *s, const weft_search_outline *outline,
+                       const weft_search_setting *setting)
+{
+    int n = setting->zero > 0;
+    for (int a = 0; a < outline->n; a++)
+        if (outline->axes[a].size > 1) n += 1 + s->roles.list[outline->axes[a].role].n;
+    for (int k = 0; k < WEFT_MAX_KNOBS; k++)
+        n += setting->knob[k] != 0;
+    return 2 * n - (outline->n == 0 || weft_search_is_data_parallel(s, outline));
+}

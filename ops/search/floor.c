@@ -54,15 +54,14 @@ void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
 {
     const weft_load *load = weft_load_of(machine, host_ranks);
     *rates = (weft_search_rates){
-        .load = load, .bytes = best_of(&load->byte_rate), .factor = 1, .crowd = 1, .plain = *load};
+        .load = load, .bytes = best_of(&load->byte_rate), .factor = 1, .plain = *load};
     rates->plain.n_samples = 0;
     for (int d = 0; d < WEFT_DTYPES; d++) {
         const weft_curve *rate = &load->flop_rate[d];
         rates->flops[d] = best_of(rate->n > 0 ? rate : &load->flop_rate[WEFT_F32]);
     }
     rates->factor = least_factor(load, rates);
-    const bool is_full = load->ranks * load->lanes >= machine->cores;
-    if (is_full && host_ranks > load->ranks) rates->crowd = (double)host_ranks / load->ranks;
+    rates->crowd = weft_load_crowd(machine, load, host_ranks);
 }
 
 /* Of kernels of its name that were measured, the one that is quickest beside its rates says how quick it may be. */

@@ -14,14 +14,13 @@ enum {
     ROUND = 16,
     AT_ONCE = 4,
     USUAL_WIDTH = 8,
-    EACH = 4, /* of a round near one of the best */
-    TOLLED = 4096,
-    MOST_TOLLED = 1 << 18 /* floors with exchanges, which take long */
+    EACH = 4 /* of a round near one of the best */
 };
 
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
  * and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
+static const double TIE = 0.03; /* within this part predictions do not tell choices apart */
 static const double JUST_ABOVE = 1 + 1e-5; /* times the best: nobody asks for higher floors */
 /* For a machine a choice is planned up to so many times; and the first may end after so many times the time. An estimate plans this
  * many times its few layers: them, and some more. */
@@ -132,9 +131,7 @@ static bool is_seed(const hunt *h, uint32_t c)
 /* It comes first, so that nothing slower is ever told. */
 static bool is_data_parallel(const hunt *h, uint32_t c)
 {
-    const weft_search_outline *outline = outline_of(h, c);
-    const weft_search_role *role = &h->s->roles.list[outline->axes[0].role];
-    return outline->n == 1 && role->n == 1 && role->splits_storage;
+    return weft_search_is_data_parallel(h->s, outline_of(h, c));
 }
 
 static bool is_room_for_seeds(const hunt *h)
@@ -306,6 +303,35 @@ static weft_status plan_whole(hunt *h, looked **sorted, int n)
     return WEFT_OK;
 }
 
+static int effort_of(const hunt *h, uint32_t c)
+{
+    return weft_search_effort(h->s, outline_of(h, c), setting_of(h, c));
+}
+
+/* Of what is as quick as the best, as predictions go, the plainest, and of equally plain ones the first; NULL: nothing fits. */
+static looked *plainest(const hunt *h, looked **sorted, int n, bool is_whole)
+{
+    looked *found = NULL;
+    for (int i = 0; i < n; i++) {
+        looked *l = sorted[i];
+        if (!l->fits || (is_whole && !l->is_whole)) continue;
+        if (l->price.prediction.seconds >= h->best * (1 + TIE)) continue;
+        if (!found || effort_of(h, l->candidate) < effort_of(h, found->candidate)) found = l;
+    }
+    return found;
+}
+
+/* It is told, so it is planned whole. */
+static weft_status plan_plainest(hunt *h, looked **sorted, int n)
+{
+    looked *list[1] = {plainest(h, sorted, n, false)};
+    if (!list[0] || list[0]->is_whole || is_over(h, PLANNING) || !is_time_for_whole(h, list[0]))
+        return WEFT_OK;
+    work w = {.h = h, .list = list, .is_whole = true};
+    weft_search_crew_do(h->s->threads, 1, do_piece, &w);
+    return list[0]->is_late ? WEFT_OK : judge(h, list[0]);
+}
+
 static weft_status hunt_all(hunt *h)
 {
     const int width = h->options->width > 0 ? h->options->width : USUAL_WIDTH;
@@ -328,6 +354,7 @@ static weft_status hunt_all(hunt *h)
     if (more) sorted = more;
     if (!more && status == WEFT_OK) status = weft_fail_memory(h->s->error, sizeof *sorted);
     if (status == WEFT_OK) status = plan_whole(h, sorted, sort_looks(h, sorted));
+    if (status == WEFT_OK) status = plan_plainest(h, sorted, sort_looks(h, sorted));
     free(sorted);
     return status;
 }
@@ -354,41 +381,6 @@ static bool is_told(const weft_found *found, const looked *l)
     return last->prediction.seconds == l->price.prediction.seconds &&
            last->prediction.work_seconds == l->price.prediction.work_seconds &&
            last->bytes == l->price.bytes;
-}
-
-typedef struct ranked {
-    float floor;
-    uint32_t candidate;
-} ranked;
-
-static int by_floor(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->floor != y->floor) return x->floor < y->floor ? -1 : 1;
-    return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
-}
-
-/* What is below the best without exchanges may not be with them: the lowest floors first, and no more than there is time for. */
-static weft_status raise_floors(hunt *h)
-{
-    const bool is_whole = h->options->is_whole;
-    ranked *all = malloc((h->list.n + 1) * sizeof *all);
-    uint32_t which[TOLLED], n = 0;
-    if (!all) return weft_fail_memory(h->s->error, h->list.n * sizeof *all);
-    for (uint32_t c = 0; c < h->list.n; c++)
-        if ((double)h->list.all[c].floor < h->best || is_whole)
-            all[n++] = (ranked){h->list.all[c].floor, c};
-    qsort(all, n, sizeof *all, by_floor);
-    if (n > MOST_TOLLED && !is_whole) n = MOST_TOLLED;
-    for (uint32_t i = 0; i < n && !is_over(h, 1); i += TOLLED) {
-        const uint32_t some = n - i < TOLLED ? n - i : TOLLED;
-        for (uint32_t k = 0; k < some; k++)
-            which[k] = all[i + k].candidate;
-        weft_search_list_toll(h->s, &h->list, which, (int)some,
-                              is_whole ? INFINITY : JUST_ABOVE * h->best);
-    }
-    free(all);
-    return WEFT_OK;
 }
 
 /* Of all that was not planned whole the lowest floor. */
@@ -440,7 +432,7 @@ static void find_guesses(const hunt *h, looked **sorted, int n, double *room)
 static weft_status report(hunt *h)
 {
     weft_found *found = h->found;
-    WEFT_TRY(raise_floors(h));
+    WEFT_TRY(weft_search_list_raise(h->s, &h->list, h->best, JUST_ABOVE * h->best));
     looked **sorted = malloc((size_t)(h->n_looked + 1) * sizeof *sorted);
     if (!sorted) return weft_fail_memory(h->s->error, sizeof *sorted);
     const int n = sort_looks(h, sorted);
@@ -461,6 +453,9 @@ static weft_status report(hunt *h)
         if (!sorted[i]->fits && sorted[i]->price.prediction.seconds < h->best) beyond = sorted[i];
     if (beyond) tell(h, beyond, &found->beyond);
     if (smallest) tell(h, smallest, &found->smallest);
+    const looked *chosen = plainest(h, sorted, n, true);
+    if (chosen) tell(h, chosen, &found->chosen);
+    found->tie_seconds = h->best * (1 + TIE);
     double *room = malloc((size_t)(n + 1) * sizeof *room);
     if (room) find_guesses(h, sorted, n, room);
     free(room);

@@ -101,7 +101,7 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list)
 
 /* ---- floors with exchanges ---------------------------------------------------------------------------- */
 
-enum { AT_ONCE = 64 };
+enum { AT_ONCE = 64, TOLLED = 4096, MOST_TOLLED = 1 << 18 /* they take long */ };
 
 typedef struct tolled {
     const searching *s;
@@ -131,4 +131,38 @@ void weft_search_list_toll(const searching *s, const weft_search_list *list, con
 {
     tolled t = {s, list, which, n, most};
     weft_search_crew_do(s->threads, (n + AT_ONCE - 1) / AT_ONCE, toll_piece, &t);
+}
+
+typedef struct ranked {
+    float floor;
+    uint32_t candidate;
+} ranked;
+
+static int by_floor(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->floor != y->floor) return x->floor < y->floor ? -1 : 1;
+    return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+weft_status weft_search_list_raise(searching *s, const weft_search_list *list, double best,
+                                   double most)
+{
+    const bool is_whole = s->options->is_whole;
+    ranked *all = malloc((list->n + 1) * sizeof *all);
+    uint32_t which[TOLLED], n = 0;
+    if (!all) return weft_fail_memory(s->error, list->n * sizeof *all);
+    for (uint32_t c = 0; c < list->n; c++)
+        if ((double)list->all[c].floor < best || is_whole)
+            all[n++] = (ranked){list->all[c].floor, c};
+    qsort(all, n, sizeof *all, by_floor);
+    if (n > MOST_TOLLED && !is_whole) n = MOST_TOLLED;
+    for (uint32_t i = 0; i < n && !weft_search_is_over(s, 1); i += TOLLED) {
+        const uint32_t some = n - i < TOLLED ? n - i : TOLLED;
+        for (uint32_t k = 0; k < some; k++)
+            which[k] = all[i + k].candidate;
+        weft_search_list_toll(s, list, which, (int)some, is_whole ? INFINITY : most);
+    }
+    free(all);
+    return WEFT_OK;
 }

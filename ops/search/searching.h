@@ -252,6 +252,11 @@ bool weft_search_go_together(const searching *s, const weft_search_outline *outl
 /* A outline and a setting, as texts and values. false: the texts are longer than a choice has room for. */
 bool weft_search_choice_of(const searching *s, const weft_search_outline *outline,
                            const weft_search_setting *setting, weft_choice *choice);
+/* One axis, which splits the dim over whose axes storage is sharded, and nothing else. */
+bool weft_search_is_data_parallel(const searching *s, const weft_search_outline *outline);
+/* How much there is to say of it: axes, rules, and options that are not as usual; of data parallel less than of what is as plain. */
+int weft_search_effort(const searching *s, const weft_search_outline *outline,
+                       const weft_search_setting *setting);
 /* How many layers an estimate is from: the smaller number; the other is half as many more. 0: all are planned. */
 int64_t weft_search_few_layers(const weft_search_options *options, const weft_choice *choice);
 
@@ -312,6 +317,11 @@ weft_status weft_search_list_make(searching *s, weft_search_list *list);
 /* Floors with exchanges, of the n candidates: each is kept where it is higher. Nobody asks for more than `most`. */
 void weft_search_list_toll(const searching *s, const weft_search_list *list, const uint32_t *which,
                            int n, double most);
+
+/* What is below the best without exchanges may not be with them: the lowest floors are raised first, and no more than there is time for;
+ * nobody asks for more than `most`. */
+weft_status weft_search_list_raise(searching *s, const weft_search_list *list, double best,
+                                   double most);
 
 /* ---- price.c ------------------------------------------------------------------------------------ */
 

@@ -67,28 +67,59 @@ static void test_noise_is_no_harm(void)
     }
 }
 
-/* Of n points the part of the axis below any place is about the place: within 3 / sqrt(n), where points at random would often be further. */
+/* Of n points the part of the axis below any place is the place, to one point: they are equally far apart. */
 static void check_even(const space *s, uint64_t seed, int n, int a)
 {
     for (int cut = 1; cut < 10; cut++) {
         int below = 0;
         for (int t = 0; t < n; t++) {
             char value[SPACE_TEXT];
-            space_at_random(s, seed, t, a, value);
+            space_at_random(s, seed, n, t, a, value);
             const double place = space_place(&s->axes[a], value);
             CHECK(place >= -1e-3 && place <= 1 + 1e-3);
             below += place < 0.1 * cut;
         }
-        CHECK(fabs((double)below / n - 0.1 * cut) < 0.1);
+        CHECK(fabs((double)below / n - 0.1 * cut) < 1.0 / n + 0.002); /* places are rounded */
     }
 }
 
 static void test_points_lie_evenly(void)
 {
-    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=1..1000");
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=1..100000");
     for (uint64_t seed = 0; seed < 8; seed++)
         for (int a = 0; a < s.n; a++)
             check_even(&s, seed, 60, a);
+}
+
+/* Whatever the number of points and the seed. */
+static void test_points_leave_no_gap(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5");
+    for (uint64_t seed = 1; seed < 6; seed++)
+        for (int n = 2; n < 64; n++)
+            for (int a = 0; a < 2; a++)
+                check_even(&s, seed, n, a);
+}
+
+/* Two ranges together: of 64 points each quarter of a quarter has its four, one more or less than two. */
+static void test_points_lie_evenly_in_a_plane(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5");
+    for (uint64_t seed = 1; seed < 6; seed++) {
+        int counts[16] = {0};
+        for (int t = 0; t < 64; t++) {
+            int at = 0;
+            for (int a = 0; a < 2; a++) {
+                char value[SPACE_TEXT];
+                space_at_random(&s, seed, 64, t, a, value);
+                const double place = space_place(&s.axes[a], value);
+                at = 4 * at + (int)fmin(fmax(4 * place, 0), 3);
+            }
+            counts[at]++;
+        }
+        for (int i = 0; i < 16; i++)
+            CHECK(counts[i] >= 2 && counts[i] <= 6);
+    }
 }
 
 static void test_every_value_of_a_list_comes(void)
@@ -97,7 +128,7 @@ static void test_every_value_of_a_list_comes(void)
     int counts[3] = {0};
     for (int t = 0; t < 30; t++) {
         char value[SPACE_TEXT];
-        space_at_random(&s, 5, t, 0, value);
+        space_at_random(&s, 5, 30, t, 0, value);
         for (int i = 0; i < 3; i++)
             counts[i] += strcmp(value, s.axes[0].values[i]) == 0;
     }
@@ -159,7 +190,7 @@ static void test_near_values(void)
     for (uint64_t i = 0; i < 1000; i++) /* however often: inside */
         for (int a = 0; a < 3; a++) {
             char value[SPACE_TEXT];
-            space_at_random(&s, 1, (int)i, a, value);
+            space_at_random(&s, 1, 1000, (int)i, a, value);
             space_near(&s.axes[a], value, space_draw(i, 7), near);
             const double x = atof(near);
             CHECK(x >= s.axes[a].low * 0.9999 && x <= s.axes[a].high * 1.0001);
@@ -172,6 +203,8 @@ int main(void)
     RUN(test_mistakes_are_told);
     RUN(test_noise_is_no_harm);
     RUN(test_points_lie_evenly);
+    RUN(test_points_leave_no_gap);
+    RUN(test_points_lie_evenly_in_a_plane);
     RUN(test_every_value_of_a_list_comes);
     RUN(test_a_grid_has_every_point_once);
     RUN(test_near_values);

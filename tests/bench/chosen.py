@@ -8,7 +8,8 @@ all rounds counts. Data parallel is one of the layouts of each group.
 
     ./run bench --chosen                              all groups, as a table
     ./run bench --chosen --only 'gpt 2*' --rounds 2   those of one program and number of ranks
-    ./run bench --chosen --keep DIR                   files and results stay there; again with the same DIR: rounds are added
+    ./run bench --chosen --keep DIR                   files, choices and results stay there; again with the same DIR: rounds are added
+    ./run bench --chosen --keep DIR --rounds 0        the table of what is there
     ./run bench --chosen --list                       what would be measured
 """
 import argparse
@@ -23,7 +24,7 @@ import predict
 
 MODEL, HIDDEN = predict.MODEL, "hidden:model,vocab:model"
 CHOSEN = "chosen"
-TIE = 0.03
+NEAR = 0.05
 
 # Of each program: its command, and layouts by the number of ranks. The first of each number is data parallel.
 PROGRAMS = {
@@ -56,6 +57,16 @@ PROGRAMS = {
 MPI = {"gpt": (2, 4), "mnist cnn": (2,), "charlm": (2,)}
 
 
+def plan_of(command):
+    """Words that make the plan: on one rank every mesh is the same one."""
+    words = list(command)
+    while "--mesh" in words and predict.ranks_of(words[words.index("--mesh") + 1]) == 1:
+        for option in ("--mesh", "--layout"):
+            at = words.index(option)
+            del words[at:at + 2]
+    return sorted(words)
+
+
 class Group:
     def __init__(self, name, ranks, is_mpi):
         self.name, self.ranks, self.is_mpi = name, ranks, is_mpi
@@ -69,17 +80,24 @@ class Group:
         cell.key = f"{self.text}; {layout[0]}"
         return cell
 
-    def choose(self, folder, plans):
-        """The search's choice becomes one of its cells."""
+    def search(self, folder, plans):
+        """The command of the choice, without the machine."""
         file = predict.machine_file(self.data, "general")
         first, *options = self.program.split()
         verb = ["search", *options[1:]] if options[0] == "train" else ["search", *options]
         text = predict.run([predict.BIN / first, *verb, "--ranks", self.ranks, "--machine", file, "--plans", plans, "--json"], folder)
-        best = json.loads(text[text.index("{"):])["best"][0]
-        words = shlex.split(best["command"])
+        words = shlex.split(json.loads(text[text.index("{"):])["chosen"]["command"])
         at = words.index("--machine")
-        cell = predict.Cell(self.name, CHOSEN, words[:at] + words[at + 2:], self.ranks, self.is_mpi)
-        cell.key = f"{self.text}; {CHOSEN}; {shlex.join(cell.command)}"
+        return words[:at] + words[at + 2:]
+
+    def take(self, command):
+        """The search's choice becomes the last of its cells. Where it is one of the layouts, it is that cell."""
+        for cell in self.cells:
+            if plan_of(cell.command) == plan_of(command):
+                self.cells.append(cell)
+                return
+        cell = predict.Cell(self.name, CHOSEN, command, self.ranks, self.is_mpi)
+        cell.key = f"{self.text}; {CHOSEN}; {shlex.join(command)}"
         self.cells.append(cell)
 
 
@@ -89,9 +107,23 @@ def groups(only):
     return [group for group in every if any(fnmatch.fnmatch(group.text, pattern) for pattern in only)]
 
 
+def read(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def choose(todo, plans, folder):
+    """What was chosen before stays: rounds are added to the same cells."""
+    choices = read(folder / "choices.json")
+    for group in todo:
+        if group.text not in choices:
+            choices[group.text] = group.search(folder, plans)
+            (folder / "choices.json").write_text(json.dumps(choices, indent=1))
+        group.take(choices[group.text])
+
+
 def measure_round(todo, results, folder):
     for group in todo:
-        for cell in group.cells:
+        for cell in dict.fromkeys(group.cells):
             found = predict.train(cell, folder, "general", 20)
             results.setdefault(cell.key, []).append(found)
             predict.say(f"{cell.key}: {1e3 * found['fastest']:.2f} ms")
@@ -127,10 +159,10 @@ def print_table(todo, results):
         beside_best.append(took / least)
         beside_data.append(took / data)
         print(f"| {group.text} | `{name_of(chosen)}` | {1e3 * took:.2f} | {best.layout} | {1e3 * least:.2f} | {took / least:.2f} | "
-              f"{took / data:.2f} | {quicker} of {len(group.cells) - 1} |")
-    ties = sum(ratio <= 1 + TIE for ratio in beside_best)
-    print(f"\n{sum(len(group.cells) for group in todo)} cells in {len(todo)} groups: the choice is within {100 * TIE:.0f} % of the best "
-          f"in {ties}; mean {mean(beside_best):.3f} of the best, worst {max(beside_best):.2f}; mean {mean(beside_data):.3f} of data "
+              f"{took / data:.2f} | {quicker} of {len(set(group.cells)) - 1} |")
+    near = sum(ratio <= 1 + NEAR for ratio in beside_best)
+    print(f"\n{sum(len(set(group.cells)) for group in todo)} cells in {len(todo)} groups: the choice is within {100 * NEAR:.0f} % of the best "
+          f"in {near}; mean {mean(beside_best):.3f} of the best, worst {max(beside_best):.2f}; mean {mean(beside_data):.3f} of data "
           f"parallel, worst {max(beside_data):.2f}")
 
 
@@ -157,12 +189,10 @@ def main():
         folder = Path(options.keep or temporary).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         predict.make_data(folder)
-        known = folder / "chosen.json"
-        results = json.loads(known.read_text()) if known.exists() else {}
-        if not all((folder / predict.machine_file(group.data, "general")).exists() for group in todo):
-            predict.calibrate([group.data for group in todo], options, folder)
-        for group in todo:
-            group.choose(folder, options.plans)
+        results = read(folder / "chosen.json")
+        new = [group.data for group in todo if not (folder / predict.machine_file(group.data, "general")).exists()]
+        predict.calibrate(new, options, folder)
+        choose(todo, options.plans, folder)
         for _ in range(options.rounds):
             measure_round(todo, results, folder)
         print_table([group for group in todo if all(cell.key in results for cell in group.cells)], results)

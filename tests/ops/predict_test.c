@@ -53,6 +53,25 @@ static void test_a_run_takes_what_is_besides_its_steps(void)
     close_planned(&p);
 }
 
+/* Four ranks on two cores take twice as long, whether two were measured at once or four: the fastest of those had a core each. */
+static void test_ranks_share_cores(void)
+{
+    planned p;
+    open_planned(&p, "data:4", "batch:data");
+    plan(&p, WEFT_VALUES(product(&p, "x", "y", 80, 20, 5)));
+    for (int ranks = 1; ranks <= 8; ranks *= 2) {
+        weft_machine_model *model = plain_machine("0");
+        model->cores = 2;
+        model->loads[0].ranks = ranks;
+        model->loads[0].lanes = ranks == 1 ? 2 : 1;
+        const double crowd = weft_load_crowd(model, &model->loads[0], 4);
+        CHECK(crowd == (ranks == 1 ? 4 : 2));
+        CHECK(weft_load_crowd(model, &model->loads[0], 1) == 1);
+        CHECK_CLOSE(predict(&p, model, NULL).work_seconds, crowd * 4000e-9, 1e-12);
+    }
+    close_planned(&p);
+}
+
 /* Two products: the sum of the first is finished while the second, of 250 x 400 x 1000 on each rank, is computed. */
 static void test_work_beside_an_exchange(void)
 {
@@ -376,6 +395,7 @@ int main(void)
     RUN(test_work_takes_its_flops);
     RUN(test_an_exchange_takes_its_bytes_after_the_work);
     RUN(test_a_run_takes_what_is_besides_its_steps);
+    RUN(test_ranks_share_cores);
     RUN(test_a_loop_is_as_slow_as_one_of_the_same_ops);
     RUN(test_work_beside_an_exchange);
     RUN(test_work_beside_an_exchange_as_it_was_measured);

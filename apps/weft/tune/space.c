@@ -148,15 +148,34 @@ double space_draw(uint64_t seed, uint64_t which)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-void space_at_random(const space *s, uint64_t seed, int trial, int a, char value[SPACE_TEXT])
+/* Above so many points a sequence is even enough by itself. */
+enum { MOST_RANKED = 4096 };
+
+/* 1/g^(a+1) of an axis, g the root of g^(axes + 1) = g + 1, by Newton's steps. */
+static double step_of(const space *s, int a)
 {
-    double g = 1.5, step = 1; /* the root of g^(n + 1) = g + 1, by Newton's steps */
+    double g = 1.5;
     for (int i = 0; i < 30; i++)
         g -= (pow(g, s->n + 1) - g - 1) / ((s->n + 1) * pow(g, s->n) - 1);
-    for (int i = 0; i <= a; i++)
-        step /= g;
-    const double share = space_draw(seed, (uint64_t)a) + step * (trial + 1);
-    value_at(&s->axes[a], share - floor(share), value);
+    return pow(g, -(a + 1));
+}
+
+/* Where the sequence's point is on an axis. */
+static double part_at(double begin, double step, int trial)
+{
+    const double share = begin + step * (trial + 1);
+    return share - floor(share);
+}
+
+void space_at_random(const space *s, uint64_t seed, int n, int trial, int a, char value[SPACE_TEXT])
+{
+    const double begin = space_draw(seed, (uint64_t)a), step = step_of(s, a);
+    double share = part_at(begin, step, trial);
+    int below = 0;
+    for (int t = 0; t < n && n <= MOST_RANKED; t++)
+        below += part_at(begin, step, t) < share;
+    if (n <= MOST_RANKED) share = (below + space_draw(seed, (uint64_t)(a + SPACE_AXES))) / n;
+    value_at(&s->axes[a], share, value);
 }
 
 static int points_of(const space_axis *axis, int points)

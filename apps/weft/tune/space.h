@@ -2,8 +2,9 @@
  *
  *     rate=1e-4..1e-1:log,batch=32|64|128,optimizer=adamw|lion
  *
- * A range of two whole numbers has whole numbers alone. Trial t of a search at random has a point of a sequence that fills the space evenly
- * (Roberts' R sequence), begun where the seed says: the same for every start. A grid has every value of lists, and so many points of a range.
+ * A range of two whole numbers has whole numbers alone. The n trials of a search at random have points of a sequence
+ * that fills the space evenly (Roberts' R sequence), begun where the seed says. Along each axis they are moved to equal distances, and keep
+ * their order: so no part of a range is left out. The same for every start. A grid has every value of lists, and so many points of a range.
  */
 #ifndef WEFT_APPS_TUNE_SPACE_H
 #define WEFT_APPS_TUNE_SPACE_H
@@ -32,8 +33,9 @@ typedef struct space {
 weft_status space_read(const char *text, space *s, weft_error *error);
 /* space_trials - how many points a grid has; at most INT32_MAX. Pure. */
 int64_t space_trials(const space *s, int points);
-/* The value of axis a in trial t, as an option has it. Pure. */
-void space_at_random(const space *s, uint64_t seed, int trial, int a, char value[SPACE_TEXT]);
+/* The value of axis a in trial t, of n, as an option has it. Pure. */
+void space_at_random(const space *s, uint64_t seed, int n, int trial, int a,
+                     char value[SPACE_TEXT]);
 void space_on_grid(const space *s, int points, int trial, int a, char value[SPACE_TEXT]);
 /* space_draw - a number from 0 to below 1 that depends on what it is drawn for alone: the same for every start. Pure. */
 double space_draw(uint64_t seed, uint64_t which);

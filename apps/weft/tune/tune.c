@@ -147,7 +147,7 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
             if (is_grid)
                 space_on_grid(sp, points, t, a, all->trials[t].values[a]);
             else
-                space_at_random(sp, all->seed, t, a, all->trials[t].values[a]);
+                space_at_random(sp, all->seed, all->n, t, a, all->trials[t].values[a]);
     }
     all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
                                       : rungs_of(all->n, all->eta, all->steps);

@@ -75,3 +75,56 @@ void weft_dataset_seek(weft_dataset *dataset, int64_t sample)
     dataset->position = sample < 0 ? 0 : sample < last ? sample : last;
     weft_feed_want(dataset, dataset->position);
 }
+
+/* ---- of a chain ---------------------------------------------------------------------------------- */
+
+/* What each source and stage says, numbered from the last stage on. What has no room is in the digest all the same. */
+static void tell_chain(const weft_chain *chain, int *number, char **facts)
+{
+    char name[64], value[400];
+    size_t used = 0;
+    snprintf(name, sizeof name, "%d.%.40s", ++*number, chain->kind->name);
+    for (const char *c = chain->facts     ? chain->facts
+                         : chain->setting ? chain->setting
+                                          : "";
+         *c != '\0' && used + 1 < sizeof value; c++)
+        value[used++] = *c == ';' ? ',' : *c;
+    value[used] = '\0';
+    if (used > 0) (void)!weft_facts_set(facts, name, value, NULL);
+    for (int i = 0; i < chain->n_operands; i++)
+        tell_chain(chain->operands[i], number, facts);
+}
+
+static weft_status check_feed(const weft_feed_options *o, weft_error *error)
+{
+    if (o->n_threads < 0 || o->n_threads > WEFT_FEED_THREADS || o->n_ahead < 0 ||
+        o->n_ahead > WEFT_FEED_BATCHES)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "weft_chain_dataset: %d threads and %d batches ahead; each can be 1 to 64, "
+            "or 0 for 1",
+            o->n_threads, o->n_ahead);
+    return WEFT_OK;
+}
+
+weft_status weft_chain_dataset(weft_chain **chain, const weft_feed_options *options,
+                               weft_dataset **dataset, weft_error *error)
+{
+    static const weft_feed_options none = {0};
+    const weft_feed_options *o = options ? options : &none;
+    char digits[WEFT_HASH_DIGITS + 1], *facts = NULL;
+    int number = 0;
+    WEFT_GIVEN(dataset, error);
+    *dataset = NULL;
+    WEFT_GIVEN(chain, error);
+    WEFT_GIVEN(*chain, error);
+    WEFT_TRY(check_feed(o, error));
+    const weft_hash hash = weft_chain_digest(*chain);
+    weft_hash_print(&hash, digits);
+    WEFT_TRY(weft_facts_set(&facts, "chain", digits, error));
+    tell_chain(*chain, &number, &facts);
+    WEFT_TRY(create(chain, facts, dataset, error));
+    if (o->n_threads > 0) (*dataset)->n_threads = o->n_threads;
+    if (o->n_ahead > 0) (*dataset)->n_ahead = o->n_ahead;
+    return WEFT_OK;
+}

@@ -1,20 +1,21 @@
-/* data.h: chains of records: sources opened by name, and stages that shuffle, mix, map, filter, pack and keep them.
+/* data.h: chains of records: sources opened by name, and stages that shuffle, take, repeat, join, mix and map them.
  *
- *     WEFT_TRY(weft_chain_open("corpus.txt", NULL, &data, error));
- *     WEFT_TRY(weft_chain_documents(&data, "\n\n", NULL, error));
- *     WEFT_TRY(weft_chain_pack(&data, 256, NULL, error));
+ *     WEFT_TRY(weft_chain_open("train-images.idx", NULL, &data, error));     inputs "image" [batch, pixel]
  *     WEFT_TRY(weft_chain_shuffle(&data, 0, seed, error));
- *     WEFT_TRY(weft_chain_dataset(&data, NULL, &dataset, error));          then as in io.h
+ *     WEFT_TRY(weft_chain_map(&data, &augment, error));
+ *     WEFT_TRY(weft_chain_dataset(&data, NULL, &dataset, error));            then as in io.h
  *
  * A chain is an endless sequence of records with named fields; weft_chain_records of them make a pass. Record i is a pure function of
  * the chain and i: on any mesh, with any number of threads, from any position on, it is the same. Order takes no memory.
  *
- * A stage takes a chain and puts a longer one in its place. When it fails, the chain is as it was. All functions are Local.
+ * A stage takes a chain and puts a longer one in its place. When it fails, the chain is as it was. An error names its call. All
+ * functions are Local.
  */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 
 #include "weft/io.h"
+#include "weft/philox.h"
 
 WEFT_BEGIN
 
@@ -68,6 +69,39 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_interleave(weft_chain **chains, 
                                                            weft_chain **chain, weft_error *error);
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_mix(weft_chain **chains, const double *weights,
                                                     int n, weft_chain **chain, weft_error *error);
+
+/* ---- map ---- */
+
+/* Record i into out [a buffer a field], of what the chain has in its own dtypes, in [a buffer a field]: pure, and called by the threads
+ * of a dataset at once. key: of random numbers of that record (philox.h), others each pass where the map is random. */
+typedef weft_status (*weft_map_function)(const void *argument, int64_t i, const void *const *in,
+                                         void *const *out, weft_philox_key key, weft_error *error);
+typedef struct weft_map_options {
+    const char
+        *name; /* of what it does, one word: it stands for the function in the chain's digest */
+    const weft_sample_field
+        *fields; /* [n_fields], 1 to WEFT_MAX_FIELDS, of what it makes; copied */
+    int n_fields;
+    weft_map_function function;
+    const void *argument; /* handed to function; lives as long as the chain */
+    bool is_random;       /* a record is another one each pass */
+    uint64_t seed;
+} weft_map_options;
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_map(weft_chain **chain,
+                                                    const weft_map_options *options,
+                                                    weft_error *error);
+
+/* ---- end ---- */
+
+typedef struct weft_feed_options {
+    int n_threads; /* that read, 1 to 64; 0: 1 */
+    int n_ahead;   /* batches that are read before they are wanted, 1 to 64; 0: 1 */
+} weft_feed_options;
+/* weft_chain_dataset - the records in their order as a set that fills a program's inputs. Takes the chain over; it is NULL then. The
+ * facts of the set have the chain's digest and what each source and stage says. options may be NULL. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_dataset(weft_chain **chain,
+                                                        const weft_feed_options *options,
+                                                        weft_dataset **dataset, weft_error *error);
 
 WEFT_END
 

@@ -1,6 +1,7 @@
-/* sources: how a file is opened as records: by its format, which its first bytes tell (kinds.c) or the caller. */
+/* sources: how a file is opened as records: by its format, which its first bytes tell (kinds.c, source/records.c) or the caller. */
 #include "sources.h"
 #include "dataset.h"
+#include "source/records.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,8 @@ weft_status weft_chain_open(const char *path, const weft_open_options *options, 
     WEFT_GIVEN(chain, error);
     *chain = NULL;
     WEFT_GIVEN(path, error);
+    if (o->format != NULL ? weft_records_finds(o->format) : weft_records_sees(path) != NULL)
+        return weft_records_source(path, o, chain, error);
     if (o->format != NULL) WEFT_TRY(find_named(path, o->format, &found, error));
     if (o->format == NULL) WEFT_TRY(find_seen(path, &found, error));
     return found->open(path, o, chain, error);

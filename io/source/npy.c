@@ -265,5 +265,9 @@ static void npy_close(weft_table *table)
     free(table->state);
 }
 
-const weft_record_kind weft_kind_npy = {
-    .name = "npy", .is = npy_is, .open = npy_open, .read = npy_read, .close = npy_close};
+const weft_record_kind weft_kind_npy = {.name = "npy",
+                                        .endings = " .npy ",
+                                        .is = npy_is,
+                                        .open = npy_open,
+                                        .read = npy_read,
+                                        .close = npy_close};

@@ -295,5 +295,9 @@ static void npz_close(weft_table *table)
     free(a);
 }
 
-const weft_record_kind weft_kind_npz = {
-    .name = "npz", .is = npz_is, .open = npz_open, .read = npz_read, .close = npz_close};
+const weft_record_kind weft_kind_npz = {.name = "npz",
+                                        .endings = " .npz ",
+                                        .is = npz_is,
+                                        .open = npz_open,
+                                        .read = npz_read,
+                                        .close = npz_close};

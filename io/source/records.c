@@ -27,6 +27,7 @@ typedef struct part {
 
 struct weft_records {
     const weft_record_kind *kind;
+    const weft_record_kind *named; /* the format that was said, or NULL */
     weft_paths paths;
     int n_parts; /* that are open or half so */
     part *parts; /* [paths.n] */
@@ -63,6 +64,13 @@ static weft_status fail_kind(const weft_source *source, const void *head, size_t
                             "are " FORMATS ", text by the endings .csv, .tsv, .jsonl and .txt");
 }
 
+static const weft_record_kind *kind_named(const char *format)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (strcmp(kinds[i]->name, format) == 0) return kinds[i];
+    return NULL;
+}
+
 static weft_status find_kind(weft_records *records, const weft_source *source, const char *ending,
                              weft_error *error)
 {
@@ -70,7 +78,8 @@ static weft_status find_kind(weft_records *records, const weft_source *source, c
     const int64_t n = source->bytes < WEFT_SOURCE_LOOK ? source->bytes : WEFT_SOURCE_LOOK;
     if (n == 0) return weft_fail(error, WEFT_IO, "data file %.300s is empty", source->path);
     WEFT_TRY(weft_source_read(source, head, n, 0, error));
-    const weft_record_kind *kind = kind_of(head, (size_t)n, ending);
+    const weft_record_kind *kind =
+        records->named ? records->named : kind_of(head, (size_t)n, ending);
     if (kind == NULL) return fail_kind(source, head, (size_t)n, error);
     if (records->kind != NULL && records->kind != kind)
         return weft_source_fail(source, error,
@@ -78,6 +87,38 @@ static weft_status find_kind(weft_records *records, const weft_source *source, c
                                 kind->name, records->paths.paths[0], records->kind->name);
     records->kind = kind;
     return WEFT_OK;
+}
+
+bool weft_records_finds(const char *format)
+{
+    return kind_named(format) != NULL;
+}
+
+static const weft_record_kind *look_at(const char *path)
+{
+    unsigned char head[WEFT_SOURCE_LOOK + 1] = "";
+    weft_source source;
+    char ending[16];
+    bool is_compressed = false;
+    const weft_record_kind *kind = NULL;
+    if (weft_source_look(&source, path, ending, &is_compressed, NULL) != WEFT_OK) return NULL;
+    const int64_t n = source.bytes < WEFT_SOURCE_LOOK ? source.bytes : WEFT_SOURCE_LOOK;
+    if (is_compressed) {
+        for (int i = 0; i < N_KINDS && kind == NULL; i++)
+            if (has_ending(kinds[i], ending)) kind = kinds[i];
+    } else if (weft_source_read(&source, head, n, 0, NULL) == WEFT_OK)
+        kind = kind_of(head, (size_t)n, ending);
+    weft_source_close(&source);
+    return kind;
+}
+
+const char *weft_records_sees(const char *pattern)
+{
+    weft_paths paths;
+    const weft_record_kind *kind = NULL;
+    if (weft_paths_find(pattern, 0, 0, &paths, NULL) == WEFT_OK) kind = look_at(paths.paths[0]);
+    weft_paths_free(&paths);
+    return kind == NULL || kind == &weft_kind_lines ? NULL : kind->name;
 }
 
 /* ---- fields -------------------------------------------------------------------------------------- */
@@ -209,7 +250,7 @@ static weft_status open_all(weft_records *records, const char *wanted, weft_erro
 weft_status weft_records_open(const char *pattern, const weft_records_options *options,
                               weft_records **records, weft_error *error)
 {
-    const weft_records_options all = {NULL, 0, 0}, *o = options != NULL ? options : &all;
+    const weft_records_options all = {NULL, NULL, 0, 0}, *o = options != NULL ? options : &all;
     WEFT_GIVEN(records, error);
     *records = NULL;
     WEFT_GIVEN(pattern, error);
@@ -217,7 +258,11 @@ weft_status weft_records_open(const char *pattern, const weft_records_options *o
     WEFT_GIVEN_RANGE(o->part, 0, o->n_parts > 0 ? o->n_parts - 1 : 0, error);
     weft_records *made = calloc(1, sizeof *made);
     if (made == NULL) return weft_fail_memory(error, sizeof *made);
+    if (o->format != NULL) made->named = kind_named(o->format);
     weft_status status = weft_paths_find(pattern, o->part, o->n_parts, &made->paths, error);
+    if (status == WEFT_OK && o->format != NULL && made->named == NULL)
+        status =
+            weft_fail(error, WEFT_USAGE, "there is no format %.40s; there are " FORMATS, o->format);
     if (status == WEFT_OK) status = open_all(made, o->fields, error);
     if (status != WEFT_OK) weft_records_close(&made);
     *records = made;

@@ -36,6 +36,7 @@ typedef struct weft_record_field {
 } weft_record_field;
 
 typedef struct weft_records_options {
+    const char *format; /* "csv"; NULL: as the bytes and the ending of the first file say */
     const char
         *fields; /* "image, label": these in this order; NULL: all, at most WEFT_RECORD_FIELDS */
     int part,
@@ -54,6 +55,11 @@ WEFT_MUST_CHECK weft_status weft_records_open(const char *pattern,
                                               const weft_records_options *options,
                                               weft_records **records, weft_error *error);
 void weft_records_close(weft_records **records);
+/* weft_records_sees - the format of records that the first of these files is certainly of, by its first bytes or, where it is compressed
+ * or a text, by its ending; NULL: of none, or it cannot be read. Lines of text are none: a text may be wanted whole. */
+const char *weft_records_sees(const char *pattern);
+/* weft_records_finds - whether there is a format of that name. */
+bool weft_records_finds(const char *format);
 
 /* Of NULL, or of a field that is none: 0, "", NULL. Texts and fields are borrowed. */
 int64_t weft_records_count(const weft_records *records);

@@ -169,23 +169,38 @@ static weft_status look(weft_source *source, const struct compression **how, wef
     WEFT_TRY(weft_file_read(source->file, source->path, head, n, 0, error));
     if (fstat(source->file, &facts) == 0) source->changed = facts.st_mtim;
     *how = compression_of(head, (size_t)n);
-    return *how != NULL ? decompress(source, *how, error) : WEFT_OK;
+    return WEFT_OK;
+}
+
+static weft_status open_look(weft_source *source, const char *path, char ending[16],
+                             const struct compression **how, weft_error *error)
+{
+    *how = NULL;
+    *source = (weft_source){.path = path, .file = -1};
+    WEFT_TRY(weft_file_open(path, &source->file, &source->bytes, error));
+    const weft_status status = look(source, how, error);
+    ending_of(path, *how, ending);
+    if (status != WEFT_OK) weft_source_close(source);
+    return status;
+}
+
+weft_status weft_source_look(weft_source *source, const char *path, char ending[16],
+                             bool *is_compressed, weft_error *error)
+{
+    const struct compression *how;
+    const weft_status status = open_look(source, path, ending, &how, error);
+    *is_compressed = how != NULL;
+    return status;
 }
 
 weft_status weft_source_open(weft_source *source, const char *path, bool is_kept, char ending[16],
                              weft_error *error)
 {
-    const struct compression *how = NULL;
-    *source = (weft_source){.path = path, .file = -1};
-    WEFT_TRY(weft_file_open(path, &source->file, &source->bytes, error));
-    const weft_status status = look(source, &how, error);
-    ending_of(path, how, ending);
-    if (status != WEFT_OK) {
-        weft_source_close(source);
-        return status;
-    }
-    if (!is_kept && !source->is_own) weft_source_close(source);
-    return WEFT_OK;
+    const struct compression *how;
+    WEFT_TRY(open_look(source, path, ending, &how, error));
+    const weft_status status = how != NULL ? decompress(source, how, error) : WEFT_OK;
+    if (status != WEFT_OK || (!is_kept && !source->is_own)) weft_source_close(source);
+    return status;
 }
 
 void weft_source_close(weft_source *source)

@@ -58,6 +58,9 @@ enum {
 /* weft_source_open - a file, decompressed where it is compressed; ending: of its name, without that of the compression. */
 weft_status weft_source_open(weft_source *source, const char *path, bool is_kept, char ending[16],
                              weft_error *error);
+/* weft_source_look - the same as it lies, not decompressed. */
+weft_status weft_source_look(weft_source *source, const char *path, char ending[16],
+                             bool *is_compressed, weft_error *error);
 void weft_source_close(weft_source *source);
 /* weft_source_read - bytes [at, at + n); WEFT_IO when the file was changed since it was opened. */
 weft_status weft_source_read(const weft_source *source, void *to, int64_t n, int64_t at,

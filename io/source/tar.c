@@ -263,6 +263,7 @@ static bool tar_is(const unsigned char *head, size_t n)
 }
 
 const weft_record_kind weft_kind_tar = {.name = "tar",
+                                        .endings = " .tar .tgz ",
                                         .is = tar_is,
                                         .open = tar_open,
                                         .shape = tar_shape,

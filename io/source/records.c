@@ -13,11 +13,11 @@
 
 /* The first that fits is it: by bytes, then by ending. */
 static const weft_record_kind *const kinds[] = {
-    &weft_kind_npy, &weft_kind_npz,   &weft_kind_tar,   &weft_kind_images,
-    &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines,
+    &weft_kind_npy,     &weft_kind_npz, &weft_kind_tar,   &weft_kind_images,
+    &weft_kind_parquet, &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines,
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
-#define FORMATS "npy, npz, csv, jsonl, lines, tar and images"
+#define FORMATS "npy, npz, csv, jsonl, lines, tar, images and parquet"
 
 typedef struct part {
     weft_table table;

@@ -140,6 +140,18 @@ static weft_status decompress(weft_source *source, const struct compression *how
     return status;
 }
 
+weft_status weft_source_nameless(weft_source *source, weft_error *error)
+{
+    source->is_own = true;
+    return open_nameless(source->path, &source->file, error);
+}
+
+weft_status weft_source_write(const weft_source *source, const char *from, size_t n,
+                              weft_error *error)
+{
+    return write_all(source->path, source->file, from, n, error);
+}
+
 /* ---- opening ------------------------------------------------------------------------------------ */
 
 /* The last ending of a name, in small letters; without that of a compression: "a.csv.gz" gives ".csv", "a.tgz" ".tgz". */

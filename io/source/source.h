@@ -1,6 +1,6 @@
 /* source.h (private): what a format of records gives, and the file that it reads.
  *
- * A new format is one file with a weft_record_kind, in the table of kinds_table.c. It gets a file that is open and decompressed, and
+ * A new format is one file with a weft_record_kind, in the table of records.c. It gets a file that is open and decompressed, and
  * says which fields its records have. Everything else is records.c's: patterns, several files, the fields that are wanted, limits.
  */
 #ifndef WEFT_IO_SOURCE_H
@@ -62,6 +62,10 @@ weft_status weft_source_open(weft_source *source, const char *path, bool is_kept
 weft_status weft_source_look(weft_source *source, const char *path, char ending[16],
                              bool *is_compressed, weft_error *error);
 void weft_source_close(weft_source *source);
+/* weft_source_nameless - a file without a name in TMPDIR, for what is decoded of `path`; weft_source_write - at its end. */
+weft_status weft_source_nameless(weft_source *source, weft_error *error);
+weft_status weft_source_write(const weft_source *source, const char *from, size_t n,
+                              weft_error *error);
 /* weft_source_read - bytes [at, at + n); WEFT_IO when the file was changed since it was opened. */
 weft_status weft_source_read(const weft_source *source, void *to, int64_t n, int64_t at,
                              weft_error *error);
@@ -92,6 +96,6 @@ bool weft_text_f64(const char *text, size_t n, double *number);
 /* ---- the kinds ---------------------------------------------------------------------------------- */
 
 extern const weft_record_kind weft_kind_npy, weft_kind_npz, weft_kind_csv, weft_kind_jsonl,
-    weft_kind_lines, weft_kind_tar, weft_kind_images;
+    weft_kind_lines, weft_kind_tar, weft_kind_images, weft_kind_parquet;
 
 #endif

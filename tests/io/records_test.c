@@ -274,9 +274,10 @@ static void test_files_by_pattern_are_in_the_order_of_their_names(void)
     CHECK_EQ_INT(weft_records_count(all), 300);
     for (int64_t i = 0; i < 300; i++)
         CHECK_EQ_INT(whole(all, i, 0), i);
-    CHECK_EQ_INT(
-        weft_records_open(path_of("many-*.csv"), &(weft_records_options){.fields = "n", .part = 1, .n_parts = 3}, &part, NULL),
-        WEFT_OK);
+    CHECK_EQ_INT(weft_records_open(path_of("many-*.csv"),
+                                   &(weft_records_options){.fields = "n", .part = 1, .n_parts = 3},
+                                   &part, NULL),
+                 WEFT_OK);
     for (int64_t i = 0; i < 100; i++)
         CHECK_EQ_INT(whole(part, i, 0), (i / 2 * 3 + 1) * 2 + i % 2);
     weft_records_close(&part);

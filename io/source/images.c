@@ -1,4 +1,4 @@
-/* images: a JPEG or PNG file is a record. Its pixels are the plug-in's; what is here is that it is one. */
+/* images: a JPEG or PNG file is a record. The plug-in decodes its pixels. */
 #include <stdlib.h>
 #include <string.h>
 

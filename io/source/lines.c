@@ -1,4 +1,4 @@
-/* lines: a file of text, of which a line is a record. */
+/* lines: a file of text. Each line is a record. */
 #include "lines.h"
 
 #include <stdlib.h>

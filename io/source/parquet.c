@@ -1,8 +1,8 @@
 /* parquet: flat columns of a Parquet file, and lists of one level.
  *
- * A row of a page cannot be found without those before it. So the columns that are wanted are decoded once, when the file is opened, one
- * after the other into a file without a name, as what is compressed is; then any row is one read. Memory: a chunk of one column while
- * it is decoded, and 8 bytes a row for a column of texts or lists.
+ * A row of a page cannot be found without those before it. So the wanted columns are decoded once, when the file is opened. They go one
+ * after the other into a file without a name. Then any row is one read. Memory: a chunk of one column while it is decoded, and 8 bytes
+ * a row for a column of texts or lists.
  *
  * A null is NaN in a column of floats, and an empty text or list; in one of whole numbers it is refused.
  */

@@ -13,7 +13,8 @@
  * lines        a line of text is a record, its field is text
  * tar          files of one key are a record, as webdataset has them; the ending is the field's name
  * images       a JPEG or PNG file is a record: image [row, column, channel] u8
- * parquet      a row is a record: flat columns, and lists of one level; decoded once, into a file without a name
+ * parquet      a row is a record: flat columns, and lists of one level
+ *
  * Each may be compressed by gzip, zstd, xz, bzip2 or lz4: it is decompressed once, into a file without a name in TMPDIR.
  */
 #ifndef WEFT_IO_RECORDS_H

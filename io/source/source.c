@@ -1,7 +1,7 @@
 /* source: a file that records are read from: opened, decompressed where it is compressed, and never another than it was.
  *
- * gzip is zlib's, which is always there; what else compresses is the plug-in's. What is decompressed lies in a file without a name,
- * so that any byte of it can be read without those before, and goes with the process.
+ * zlib reads gzip and is always there. The plug-in reads other compressions. The decompressed bytes lie in a file without a name: any
+ * of them can be read without those before, and the file goes with the process.
  */
 #include "source.h"
 

@@ -1,5 +1,5 @@
-/* thrift.h (private): reading Thrift's compact protocol from bytes that may say anything: nothing is read beyond them, and what is wrong
- * is remembered (is_bad), after which all is 0. */
+/* thrift.h (private): reading Thrift's compact protocol from bytes of any content. Nothing is read beyond them. The first fault is
+ * remembered (is_bad), and all later answers are 0. */
 #ifndef WEFT_IO_THRIFT_H
 #define WEFT_IO_THRIFT_H
 

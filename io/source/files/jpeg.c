@@ -1,4 +1,4 @@
-/* jpeg: by libjpeg-turbo: grey or RGB; what is damaged is refused, where the library would go on with a warning. */
+/* jpeg: by libjpeg-turbo, grey or RGB. A damaged image is refused, although the library itself would only warn. */
 #include "image.h"
 
 #include <setjmp.h>

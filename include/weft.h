@@ -12,6 +12,7 @@
 #include "weft/collectives.h"
 #include "weft/error.h"
 #include "weft/graph.h"
+#include "weft/data.h"
 #include "weft/io.h"
 #include "weft/layers.h"
 #include "weft/layout.h"

@@ -6,6 +6,9 @@ set(CPACK_PACKAGE_VENDOR Weft)
 set(CPACK_PACKAGE_CONTACT "The Weft authors <weft@localhost>")
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_COMPONENTS_ALL library programs development python)
+if(TARGET weft_files)
+  list(APPEND CPACK_COMPONENTS_ALL files)
+endif()
 set(CPACK_STRIP_FILES ON)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -22,6 +25,11 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS libhdf5-103-1) # loaded by the first save
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "Tensors have named dims; a layout, one line of text, maps them onto the named
 axes of a processor mesh. This package is the library.")
+
+set(CPACK_DEBIAN_FILES_PACKAGE_NAME libweft-files0)
+set(CPACK_DEBIAN_FILES_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_FILES_PACKAGE_DEPENDS "libweft0 ${same}")
+set(CPACK_COMPONENT_FILES_DESCRIPTION "What reads images and compressed data files, loaded by the first of them.")
 
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
@@ -47,7 +55,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/python
                                                ${CMAKE_CURRENT_SOURCE_DIR}/python/prerm)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "The C library from Python: by ctypes, with numpy arrays in and out.")
 
-foreach(component LIBRARY PROGRAMS DEVELOPMENT PYTHON)
+foreach(component LIBRARY FILES PROGRAMS DEVELOPMENT PYTHON)
   string(TOLOWER ${component} name)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME}
           RENAME copyright COMPONENT ${name})

@@ -31,13 +31,10 @@ static int64_t (*const firsts[WEFT_DTYPES])(const weft_bound *, const void *, in
 static weft_status fail(const weft_bound *b, const weft_bound_source *from, int64_t sample,
                         int64_t element, int64_t number, weft_error *error)
 {
-    const weft_input_field *field = &from->kind->fields[from->field];
+    const weft_field *field = &from->chain->found.fields[from->field];
     const char *ids = field->ids ? field->ids : "ids";
     char place[260], besides[48] = "";
-    if (from->kind->place)
-        from->kind->place(from->source, from->field, sample, element, place, sizeof place);
-    else
-        snprintf(place, sizeof place, "%.80s of sample %lld", field->name, (long long)sample);
+    weft_chain_place(from->chain, from->field, sample, element, place, sizeof place);
     if (b->ignored < 0 || b->ignored >= b->n)
         snprintf(besides, sizeof besides, ", or %lld, which is ignored", (long long)b->ignored);
     return weft_fail(error, WEFT_USAGE, "%s is %lld, and there are %lld %s, 0 to %lld%s; %s", place,
@@ -45,14 +42,14 @@ static weft_status fail(const weft_bound *b, const weft_bound_source *from, int6
                      field->mend ? field->mend : "give as many as there are, or other data");
 }
 
-weft_status weft_bound_check(const weft_bound *bound, const weft_bound_source *from,
-                             const weft_want *want, const void *numbers, weft_error *error)
+weft_status weft_bound_check(const weft_bound *bound, const weft_bound_source *from, int64_t sample,
+                             const weft_want *want, weft_error *error)
 {
     if (bound->n == 0 || !firsts[want->dtype]) return WEFT_OK;
-    const int64_t at = firsts[want->dtype](bound, numbers, want->end - want->begin);
+    const int64_t at = firsts[want->dtype](bound, want->to, want->end - want->begin);
     if (at < 0) return WEFT_OK;
-    return fail(bound, from, want->sample, want->begin + at,
-                (int64_t)weft_dtype_get(want->dtype, numbers, at), error);
+    return fail(bound, from, sample, want->begin + at,
+                (int64_t)weft_dtype_get(want->dtype, want->to, at), error);
 }
 
 enum { PIECE = 8192 };
@@ -60,12 +57,14 @@ enum { PIECE = 8192 };
 static weft_status scan_span(const weft_bound *bound, const weft_bound_source *from, int64_t begin,
                              int64_t end, weft_error *error)
 {
+    const weft_chain *base = weft_chain_base(from->chain);
+    const weft_bound_source there = {.chain = base, .field = from->field};
     int64_t numbers[PIECE];
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at < PIECE ? end - at : PIECE;
-        WEFT_TRY(from->kind->numbers(from->source, from->field, at, n, numbers, error));
+        WEFT_TRY(base->kind->numbers(base->self, from->field, at, n, numbers, error));
         const int64_t odd = first_i64(bound, numbers, n);
-        if (odd >= 0) return fail(bound, from, 0, at + odd, numbers[odd], error);
+        if (odd >= 0) return fail(bound, &there, 0, at + odd, numbers[odd], error);
     }
     return WEFT_OK;
 }
@@ -73,8 +72,9 @@ static weft_status scan_span(const weft_bound *bound, const weft_bound_source *f
 weft_status weft_bound_scan(const weft_bound *bound, const weft_bound_source *from,
                             weft_error *error)
 {
-    const int64_t width = from->kind->number_bytes, bytes = from->count * width;
-    if (from->kind->numbers == NULL) return WEFT_OK;
+    const weft_chain_kind *kind = weft_chain_base(from->chain)->kind;
+    const int64_t width = kind->number_bytes, bytes = from->count * width;
+    if (kind->numbers == NULL) return WEFT_OK;
     if (from->known > 0) return scan_span(bound, from, from->known, from->count, error);
     for (int i = 0; i < weft_fingerprint_spans(bytes); i++) {
         int64_t begin, end;
@@ -86,16 +86,17 @@ weft_status weft_bound_scan(const weft_bound *bound, const weft_bound_source *fr
 
 weft_status weft_bound_highest(const weft_bound_source *from, int64_t *highest, weft_error *error)
 {
+    const weft_chain *base = weft_chain_base(from->chain);
     int64_t numbers[PIECE];
     *highest = 0;
-    if (from->kind->numbers == NULL)
+    if (base->kind->numbers == NULL)
         return weft_fail(error, WEFT_USAGE,
                          "weft_dataset_highest: the numbers of %.80s are made as they are wanted, "
                          "so there is no largest; it can be asked of what is in a file",
-                         from->kind->fields[from->field].name);
+                         base->found.fields[from->field].name);
     for (int64_t at = 0, n; at < from->count; at += n) {
         n = from->count - at < PIECE ? from->count - at : PIECE;
-        WEFT_TRY(from->kind->numbers(from->source, from->field, at, n, numbers, error));
+        WEFT_TRY(base->kind->numbers(base->self, from->field, at, n, numbers, error));
         for (int64_t i = 0; i < n; i++)
             *highest = numbers[i] > *highest ? numbers[i] : *highest;
     }

@@ -2,7 +2,7 @@
 #ifndef WEFT_IO_BOUNDS_H
 #define WEFT_IO_BOUNDS_H
 
-#include "dataset.h"
+#include "chain.h"
 
 typedef struct weft_bound {
     int64_t n;       /* ids are 0 to n - 1; 0: the numbers are none */
@@ -12,17 +12,16 @@ typedef struct weft_bound {
 
 /* Where numbers of a data set come from. */
 typedef struct weft_bound_source {
-    const weft_dataset_kind *kind;
-    const void *source;
+    const weft_chain *chain;
     int field;
     int64_t count; /* of the numbers of all samples */
     int64_t known; /* of these, from the first on: they have been looked at */
 } weft_bound_source;
 
-/* weft_bound_check - of a stretch of the numbers of one sample, the first of which is number `begin` of it. Local. returns WEFT_USAGE with
+/* weft_bound_check - of numbers of one sample that were read. Local. returns WEFT_USAGE with
  * the first number that is no id, and where it stands. */
-weft_status weft_bound_check(const weft_bound *bound, const weft_bound_source *from,
-                             const weft_want *want, const void *numbers, weft_error *error);
+weft_status weft_bound_check(const weft_bound *bound, const weft_bound_source *from, int64_t sample,
+                             const weft_want *want, weft_error *error);
 /* weft_bound_scan - of all samples, where they can be gone through at once: of as many bytes as are hashed when a file is opened. Local. */
 weft_status weft_bound_scan(const weft_bound *bound, const weft_bound_source *from,
                             weft_error *error);

@@ -43,14 +43,15 @@ weft_status weft_dataset_fact_file(weft_dataset *dataset, const char *name, cons
 
 bool weft_dataset_grew(const weft_dataset *dataset, const char *facts, char *text, size_t bytes)
 {
-    const weft_dataset_kind *kind = dataset->kind;
+    const weft_chain *base = weft_chain_base(dataset->chain);
+    const weft_chain_kind *kind = base->kind;
     char before[WEFT_PRINT_TEXT], now[WEFT_PRINT_TEXT], print[WEFT_PRINT_TEXT], *unit;
     text[0] = '\0';
     if (kind->print_first == NULL || !weft_facts_value(facts, kind->fact, before, sizeof before) ||
         !weft_facts_value(weft_dataset_facts(dataset), kind->fact, now, sizeof now))
         return false;
     const long long n = strtoll(before, &unit, 10), n_now = strtoll(now, NULL, 10);
-    if (n < 1 || n >= n_now || kind->print_first(dataset->source, n, print, NULL) != WEFT_OK ||
+    if (n < 1 || n >= n_now || kind->print_first(base->self, n, print, NULL) != WEFT_OK ||
         strcmp(print, before) != 0)
         return false;
     const int n_unit = (int)strcspn(unit, "(") - 1; /* " bytes" */
@@ -64,22 +65,21 @@ bool weft_dataset_grew(const weft_dataset *dataset, const char *facts, char *tex
 
 weft_bound_source weft_dataset_numbers(const weft_dataset *dataset, int field)
 {
-    const weft_input_field *f = &dataset->kind->fields[field];
-    const int64_t width = !f->is_wide ? 1 : f->width_name ? f->width : dataset->found.width;
-    return (weft_bound_source){.kind = dataset->kind,
-                               .source = dataset->source,
+    const weft_chain *chain = dataset->chain, *base = weft_chain_base(chain);
+    return (weft_bound_source){.chain = chain,
                                .field = field,
-                               .count = dataset->found.samples * width};
+                               .count = base->found.records *
+                                        weft_field_count(&base->found.fields[field])};
 }
 
 /* The field of that name; -1: there is none. */
 static int find_field(const weft_dataset *dataset, const char *name, weft_error *error)
 {
-    for (int i = 0; i < WEFT_MAX_FIELDS && dataset->kind->fields[i].name; i++)
-        if (strcmp(dataset->kind->fields[i].name, name) == 0) return i;
-    weft_fail(error, WEFT_USAGE, "the dataset fills no input named %.80s; its first is %.80s", name,
-              dataset->kind->fields[0].name);
-    return -1;
+    const int field = weft_chain_field(dataset->chain, name);
+    if (field < 0)
+        weft_fail(error, WEFT_USAGE, "the dataset fills no input named %.80s; its first is %.80s",
+                  name, dataset->chain->found.fields[0].name);
+    return field;
 }
 
 weft_status weft_dataset_bound(weft_dataset *dataset, const char *name, int64_t n, int64_t ignored,
@@ -94,7 +94,7 @@ weft_status weft_dataset_bound(weft_dataset *dataset, const char *name, int64_t 
         return weft_fail(error, WEFT_USAGE,
                          "weft_dataset_bound: the dataset has been started, and reads already; say "
                          "it before");
-    const int64_t later = dataset->kind->fields[field].later;
+    const int64_t later = dataset->chain->found.fields[field].later;
     const weft_bound first = dataset->bounds[0];
     const bool is_same = first.is_kept && first.n == n && first.ignored == ignored;
     weft_bound_source from = weft_dataset_numbers(dataset, field);

@@ -1,4 +1,4 @@
-/* dataset_open.h (private): a set that is open: what it holds, to which program it is bound, and the thread that reads ahead. */
+/* dataset_open.h (private): a set that is open: its chain, to which program it is bound, and the threads that read ahead. */
 #ifndef WEFT_IO_DATASET_OPEN_H
 #define WEFT_IO_DATASET_OPEN_H
 
@@ -7,41 +7,58 @@
 #include "bounds.h"
 #include "dataset.h"
 
+enum { WEFT_FEED_THREADS = 64, WEFT_FEED_BATCHES = 64 };
+
 /* The box of one field that one local rank holds. */
 typedef struct weft_dataset_part {
     int field, rank;
     weft_value input;
     weft_dtype dtype;
-    int64_t row_begin, row_end, begin, end; /* rows of the batch, elements of a sample */
-    int same_as;                            /* an earlier part with the same box, or -1 */
+    int64_t row_begin, row_end; /* of the batch */
+    weft_box box;               /* of a record, its own dims */
+    int64_t begin, end;         /* numbers of a record, from the box's first to its last */
+    bool is_run;                /* the box is all of these */
+    int same_as;                /* an earlier part with the same box, or -1 */
     size_t row_bytes, bytes;
-    char *memory; /* [row_end - row_begin, end - begin]; NULL when empty or same_as */
+    char *memory; /* [batches ahead, row_end - row_begin, row_bytes]; NULL when empty or same_as */
 } weft_dataset_part;
 
+/* One batch that is read, or was. */
+typedef struct weft_staged {
+    int64_t sample;     /* its first; -1: none */
+    int64_t row, n_row; /* rows given to threads, and rows that they are done with */
+    int64_t failed_row; /* the first that could not be read, and error says why; -1: none */
+    weft_error error;
+} weft_staged;
+
 struct weft_dataset {
-    const weft_dataset_kind *kind;
-    void *source;
-    weft_dataset_found found;
-    int64_t first, n; /* of the samples found those that it has */
-    char *facts;      /* in words (facts.h); NULL: none */
+    weft_chain *chain;
+    char *facts; /* in words (facts.h); NULL: none */
     weft_bound bounds[WEFT_MAX_FIELDS];
     weft_program *program; /* bound to, or NULL */
     int64_t batch, position;
     bool has_agreed; /* the processes have, on what the set is, since it was started */
     int n_parts;
     weft_dataset_part *parts;
+    int n_threads, n_ahead;
+    size_t scratch_bytes; /* of a thread */
+    char *scratch;        /* [n_threads, scratch_bytes] */
 
-    pthread_t reader;
-    bool has_reader;
+    pthread_t threads[WEFT_FEED_THREADS];
+    int n_started;
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t changed;
-    int64_t wanted, staged; /* sample numbers; staged is -1 when nothing is */
-    bool is_failed;         /* what is staged could not be read, and error says why */
+    int64_t wanted; /* the first sample of the batch that is delivered next */
+    int n_taken;    /* scratches in use */
     bool is_ending;
-    weft_error error;
+    weft_staged staged[WEFT_FEED_BATCHES]; /* [n_ahead] */
 };
 
 /* dataset_facts.c: all numbers of a field. */
 weft_bound_source weft_dataset_numbers(const weft_dataset *dataset, int field);
+/* feed.c: ends the threads and forgets the program. Local. */
+void weft_feed_unbind(weft_dataset *dataset);
+/* feed.c: the next batch to be delivered. Local. */
+void weft_feed_want(weft_dataset *dataset, int64_t sample);
 
 #endif

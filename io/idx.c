@@ -8,6 +8,7 @@
  */
 #include "dataset.h"
 #include "fingerprint.h"
+#include "sources.h"
 
 #include "weft/extend/half.h"
 
@@ -39,6 +40,7 @@ typedef struct idx_file {
 typedef struct idx {
     idx_file files[2]; /* images, labels: the order of the fields */
     int64_t first;
+    int only; /* field 0 is that of this file: one alone is open */
 } idx;
 
 static void file_close(idx_file *f)
@@ -75,10 +77,10 @@ static void (*const put[WEFT_DTYPES])(const unsigned char *, void *, int64_t) = 
     [WEFT_F32] = put_f32, [WEFT_F64] = put_f64, [WEFT_BF16] = put_bf16, [WEFT_F16] = put_f16,
     [WEFT_I32] = put_i32, [WEFT_I64] = put_i64, [WEFT_U8] = put_u8};
 
-static weft_status idx_read(const void *source, const weft_want *want, void *to, weft_error *error)
+static weft_status read_one(const idx *set, int64_t sample, const weft_want *want,
+                            weft_error *error)
 {
-    const idx *set = source;
-    const idx_file *f = &set->files[want->field];
+    const idx_file *f = &set->files[want->field + set->only];
     const size_t element = weft_dtype_bytes(want->dtype);
     unsigned char piece[4096];
     for (int64_t at = want->begin; at < want->end;) {
@@ -86,30 +88,40 @@ static weft_status idx_read(const void *source, const weft_want *want, void *to,
             want->end - at < (int64_t)sizeof piece ? want->end - at : (int64_t)sizeof piece;
         const unsigned char *from = piece;
         if (f->bytes)
-            from = f->bytes + want->sample * f->width + at;
+            from = f->bytes + sample * f->width + at;
         else
             WEFT_TRY(weft_file_read(f->file, f->path, piece, n,
-                                    f->header_bytes + (set->first + want->sample) * f->width + at,
+                                    f->header_bytes + (set->first + sample) * f->width + at,
                                     error));
-        put[want->dtype](from, (char *)to + (size_t)(at - want->begin) * element, n);
+        put[want->dtype](from, (char *)want->to + (size_t)(at - want->begin) * element, n);
         at += n;
     }
+    return WEFT_OK;
+}
+
+static weft_status idx_read(const void *source, int64_t sample, const weft_want *wants, int n_wants,
+                            void *scratch, weft_error *error)
+{
+    (void)scratch;
+    for (int i = 0; i < n_wants; i++)
+        WEFT_TRY(read_one(source, sample, &wants[i], error));
     return WEFT_OK;
 }
 
 static weft_status idx_numbers(const void *source, int field, int64_t at, int64_t n, int64_t *to,
                                weft_error *error)
 {
-    const weft_want want = {field, WEFT_I64, 0, at, at + n}; /* samples lie one behind the other */
-    return idx_read(source, &want, to, error);
+    const weft_want want = {field, WEFT_I64, at, at + n, to}; /* samples lie one behind the other */
+    return read_one(source, 0, &want, error);
 }
 
 static void idx_place(const void *source, int field, int64_t sample, int64_t element, char *text,
                       size_t bytes)
 {
     const idx *set = source;
-    const idx_file *f = &set->files[field];
-    snprintf(text, bytes, "data file %.180s: %s %lld", f->path, field == 0 ? "byte" : "label",
+    const idx_file *f = &set->files[field + set->only];
+    snprintf(text, bytes, "data file %.180s: %s %lld", f->path,
+             field + set->only == 0 ? "byte" : "label",
              (long long)((set->first + sample) * f->width + element));
 }
 
@@ -117,17 +129,22 @@ enum {
     LABELS = 1u << WEFT_I32 | 1u << WEFT_I64 | 1u << WEFT_U8,
     IMAGES = 1u << WEFT_F32 | 1u << WEFT_F64 | 1u << WEFT_BF16 | 1u << WEFT_F16 | 1u << WEFT_U8
 };
-static const weft_dataset_kind idx_kind = {
-    .width_name = "pixel",
-    .fields = {{"image", true, IMAGES},
-               {"label", false, LABELS, NULL, 0, "classes",
-                "give as many classes as there are, or the labels that go with them"}},
+static const weft_chain_kind idx_kind = {
+    .name = "idx",
     .read = idx_read,
     .close = idx_close,
     .numbers = idx_numbers,
     .number_bytes = 1,
     .place = idx_place,
 };
+static const weft_field idx_fields[2] = {
+    {.name = "image", .dtype = WEFT_F32, .native = IMAGES, .dtypes = IMAGES},
+    {.name = "label",
+     .dtype = WEFT_U8,
+     .native = LABELS,
+     .dtypes = LABELS,
+     .ids = "classes",
+     .mend = "give as many classes as there are, or the labels that go with them"}};
 
 static int64_t big_endian(const unsigned char *b)
 {
@@ -321,15 +338,49 @@ static weft_status check_pair(const idx *set, int64_t first, int64_t *count, wef
 }
 
 /* Takes over the set, also on failure. */
-static weft_status make(idx *set, int64_t first, const weft_dataset_found *found,
-                        weft_dataset **dataset, weft_error *error)
+static weft_status make(idx *set, int64_t count, weft_chain **chain, weft_error *error)
 {
+    static const char *const facts[2] = {"images", "labels"};
+    const bool is_pair = set->files[0].path && set->files[1].path;
+    weft_chain_found found = {.records = count, .n_fields = 1 + is_pair};
     char part[64];
-    snprintf(part, sizeof part, "%lld from %lld on", (long long)found->samples, (long long)first);
-    WEFT_TRY(weft_dataset_make(&idx_kind, set, found, dataset, error));
-    WEFT_TRY(weft_dataset_say(dataset, "images", set->files[0].print, error));
-    WEFT_TRY(weft_dataset_say(dataset, "labels", set->files[1].print, error));
-    return weft_dataset_say(dataset, "samples", part, error);
+    snprintf(part, sizeof part, "%lld from %lld on", (long long)count, (long long)set->first);
+    for (int i = 0; i < found.n_fields; i++)
+        found.fields[i] = idx_fields[i + set->only];
+    if (set->only == 0) found.fields[0].shape = (weft_shape){1, {{"pixel", set->files[0].width}}};
+    WEFT_TRY(weft_chain_make(&idx_kind, set, &found, chain, error));
+    for (int i = set->only; i < set->only + found.n_fields; i++)
+        WEFT_TRY(weft_chain_say(chain, facts[i], set->files[i].print, error));
+    return weft_chain_say(chain, "samples", part, error);
+}
+
+static idx *new_set(void)
+{
+    idx *set = calloc(1, sizeof *set);
+    if (set) set->files[0].file = set->files[1].file = -1;
+    return set;
+}
+
+/* Images, or where the file says so labels. */
+weft_status weft_idx_source(const char *path, const weft_open_options *options, weft_chain **chain,
+                            weft_error *error)
+{
+    idx *set = new_set();
+    (void)options;
+    if (!set) return weft_fail_memory(error, sizeof *set);
+    if (file_open(&set->files[0], path, false, 0, 0, NULL) != WEFT_OK) {
+        file_close(&set->files[0]);
+        set->files[0] = (idx_file){.file = -1};
+        set->only = 1;
+    }
+    idx_file *f = &set->files[set->only];
+    weft_status status = WEFT_OK;
+    if (set->only == 1) status = file_open(f, path, true, 0, 0, error);
+    if (status == WEFT_OK && f->samples == 0)
+        status = weft_fail(error, WEFT_USAGE, "%.240s has no samples; get it again", path);
+    if (status == WEFT_OK) return make(set, f->samples, chain, error);
+    idx_close(set);
+    return status;
 }
 
 weft_status weft_idx_open(const char *images, const char *labels, int64_t first, int64_t count,
@@ -343,9 +394,9 @@ weft_status weft_idx_open(const char *images, const char *labels, int64_t first,
         return weft_fail(error, WEFT_USAGE,
                          "samples from %lld, %lld of them; both must be 0 to 2^40",
                          (long long)first, (long long)count);
-    idx *set = calloc(1, sizeof *set);
+    weft_chain *chain = NULL;
+    idx *set = new_set();
     if (!set) return weft_fail_memory(error, sizeof *set);
-    set->files[0].file = set->files[1].file = -1;
     set->first = first;
     weft_status status = file_open(&set->files[0], images, false, first, count, error);
     if (status == WEFT_OK) status = file_open(&set->files[1], labels, true, first, count, error);
@@ -354,6 +405,6 @@ weft_status weft_idx_open(const char *images, const char *labels, int64_t first,
         idx_close(set);
         return status;
     }
-    return make(set, first, &(weft_dataset_found){count, set->files[0].width, seed, shuffled},
-                dataset, error);
+    WEFT_TRY(make(set, count, &chain, error));
+    return weft_dataset_make(&chain, shuffled, seed, dataset, error);
 }

@@ -4,6 +4,7 @@
  * text takes any bytes, as ever, but those of a format that is certainly none.
  * source  the formats' own descriptions; file(1)
  */
+#include "chain.h"
 #include "dataset.h"
 
 #include <ctype.h>
@@ -38,6 +39,7 @@ typedef struct kind {
     const char *magic;
     int n; /* its bytes; 0: none */
     bool (*is)(const look *l);
+    const char *format; /* by which sources.c opens it as records; NULL: it does not */
 } kind;
 
 /* What is wanted, and where one gets it. */
@@ -245,10 +247,10 @@ static bool is_idx(const look *l)
 
 /* ---- the table: the first that fits is it -------------------------------------------------------- */
 
-#define MAGIC(at, text) at, text, (int)sizeof(text) - 1, NULL
-#define LOOKS(function) 0, NULL, 0, function
-#define TORCH           "in Python: safetensors.torch.save_file(torch.load(FILE, weights_only=True), NEW)"
-#define ARRAYS          "in Python: safetensors.numpy.save_file({name: array}, NEW)"
+#define MAGIC(from, text) .at = from, .magic = text, .n = (int)sizeof(text) - 1
+#define LOOKS(function)   .is = function
+#define TORCH             "in Python: safetensors.torch.save_file(torch.load(FILE, weights_only=True), NEW)"
+#define ARRAYS            "in Python: safetensors.numpy.save_file({name: array}, NEW)"
 
 static const kind kinds[] = {
     {"empty", USE(TEXT) | USE(LINES) | USE(IDX), 0, NULL, LOOKS(is_empty)},
@@ -260,16 +262,16 @@ static const kind kinds[] = {
      "weft ckpt import takes it by its ending .h5, or --format hdf5", LOOKS(is_hdf5)},
     {"a file of tokens", USE(TOKENS), USE(TEXT),
      "weft tokens decode makes text of it; gpt reads it with --tokens",
-     MAGIC(0, "\xe8\xf3\x34\x01")},
+     MAGIC(0, "\xe8\xf3\x34\x01"), .format = "tokens"},
     {"a model of llm.c's", 0, 0, NULL, MAGIC(0, "\xc6\xf2\x34\x01")},
-    {"an IDX file", USE(IDX), 0, NULL, LOOKS(is_idx)},
+    {"an IDX file", USE(IDX), 0, NULL, LOOKS(is_idx), .format = "idx"},
     {"a pointer of Git LFS, not the file itself", 0, ALL, "git lfs pull fetches that",
      MAGIC(0, "version https://git-lfs")},
     {"a server's answer that it does not give the file", 0, ALL,
      "read what it says, and get the file again", LOOKS(is_answer)},
     {"an HTML page", USE(TEXT), ALL & ~USE(TEXT), "get the file itself, not the page about it",
-     LOOKS(is_html)},
-    {"XML", USE(TEXT), 0, NULL, LOOKS(is_xml)},
+     LOOKS(is_html), .format = "text"},
+    {"XML", USE(TEXT), 0, NULL, LOOKS(is_xml), .format = "text"},
     {"the index of a model in several files", USE(JSON) | USE(TEXT), TENSORS,
      "join these in one file first: load them and safetensors.torch.save_file all",
      LOOKS(is_index)},
@@ -306,9 +308,9 @@ static const kind kinds[] = {
     {"a program", 0, 0, NULL,
      MAGIC(0, "\x7f"
               "ELF")},
-    {"JSON", TEXTS & ~USE(LINES), 0, NULL, LOOKS(is_json)},
-    {"a table of text (CSV)", TEXTS, 0, NULL, LOOKS(is_csv)},
-    {"text", TEXTS, 0, NULL, LOOKS(is_text)},
+    {"JSON", TEXTS & ~USE(LINES), 0, NULL, LOOKS(is_json), .format = "text"},
+    {"a table of text (CSV)", TEXTS, 0, NULL, LOOKS(is_csv), .format = "text"},
+    {"text", TEXTS, 0, NULL, LOOKS(is_text), .format = "text"},
 };
 
 static const kind *kind_of(const look *l)
@@ -328,6 +330,18 @@ static weft_status check(const look *l, const char *path, weft_file_use use, wef
     if (k == NULL || (k->passes >> use & 1)) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE, "%.240s is no %s: it is %s; %s", path, uses[use].noun,
                      k->name, k->leads >> use & 1 ? k->way : uses[use].way);
+}
+
+weft_status weft_kind_format(int file, const char *path, int64_t bytes, const char **format,
+                             const char **what, weft_error *error)
+{
+    look l = {.n = bytes < LOOK ? (size_t)bytes : LOOK, .bytes = bytes, .file = file};
+    WEFT_TRY(weft_file_read(file, path, l.head, (int64_t)l.n, 0, error));
+    if (bytes > 0) WEFT_TRY(weft_file_read(file, path, &l.last, 1, bytes - 1, error));
+    const kind *k = kind_of(&l);
+    *format = k ? k->format : NULL;
+    *what = k ? k->name : "bytes of no known format";
+    return WEFT_OK;
 }
 
 weft_status weft_kind_check(int file, const char *path, int64_t bytes, weft_file_use use,

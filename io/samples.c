@@ -1,23 +1,15 @@
 /* samples: a dataset whose samples a function of the program makes. */
+#include "chain.h"
 #include "dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct samples {
-    weft_dataset_kind kind;
     weft_sample_field fields[WEFT_MAX_FIELDS];
     weft_sample_read read;
     const void *argument;
-    char *row; /* of the widest field: read on the reading thread alone */
 } samples;
-
-static void samples_close(void *source)
-{
-    samples *s = source;
-    free(s->row);
-    free(s);
-}
 
 static int64_t width_of(const weft_sample_field *field)
 {
@@ -25,25 +17,35 @@ static int64_t width_of(const weft_sample_field *field)
 }
 
 /* A rank that has the whole row gets it where it is wanted. */
-static weft_status samples_read(const void *source, const weft_want *want, void *to,
-                                weft_error *error)
+static weft_status read_one(const samples *s, int64_t sample, const weft_want *want, char *row,
+                            weft_error *error)
 {
-    const samples *s = source;
     const weft_sample_field *field = &s->fields[want->field];
     const size_t element = weft_dtype_bytes(field->dtype);
     const bool is_whole = want->begin == 0 && want->end == width_of(field);
     const weft_status status =
-        s->read(s->argument, want->field, want->sample, is_whole ? to : s->row, error);
+        s->read(s->argument, want->field, sample, is_whole ? want->to : row, error);
     if (status != WEFT_OK) /* what the function said stays */
         return weft_fail(
             error, status,
             "samples: %.100s of sample %lld cannot be read, and its function gave no reason",
-            field->name, (long long)want->sample);
+            field->name, (long long)sample);
     if (!is_whole)
-        memcpy(to, s->row + (size_t)want->begin * element,
+        memcpy(want->to, row + (size_t)want->begin * element,
                (size_t)(want->end - want->begin) * element);
     return WEFT_OK;
 }
+
+static weft_status samples_read(const void *source, int64_t sample, const weft_want *wants,
+                                int n_wants, void *scratch, weft_error *error)
+{
+    for (int i = 0; i < n_wants; i++)
+        WEFT_TRY(read_one(source, sample, &wants[i], scratch, error));
+    return WEFT_OK;
+}
+
+static const weft_chain_kind samples_kind = {
+    .name = "samples", .read = samples_read, .close = free};
 
 static weft_status check_field(const weft_sample_field *field, weft_error *error)
 {
@@ -90,47 +92,59 @@ static void take_names(samples *s, char *text, const weft_samples_options *o)
             text += strlen(text) + 1;
         }
         f->name = kept[0], f->width.name = kept[1];
-        s->kind.fields[i] = (weft_input_field){.name = f->name,
-                                               .is_wide = f->width.name != NULL,
-                                               .dtypes = 1u << f->dtype,
-                                               .width_name = f->width.name,
-                                               .width = f->width.size};
     }
 }
 
-static samples *take(const weft_samples_options *o)
+/* *row: bytes of the widest field. */
+static samples *take(const weft_samples_options *o, size_t *row)
 {
-    size_t row = 0, names = 0;
+    size_t names = 0;
+    *row = 0;
     for (int i = 0; i < o->n_fields; i++) {
         const weft_sample_field *f = &o->fields[i];
         const size_t bytes = (size_t)width_of(f) * weft_dtype_bytes(f->dtype);
-        row = bytes > row ? bytes : row;
+        *row = bytes > *row ? bytes : *row;
         names += strlen(f->name) + 1 + (f->width.name != NULL ? strlen(f->width.name) + 1 : 0);
     }
     samples *s = calloc(1, sizeof *s + names);
     if (s == NULL) return NULL;
-    s->kind = (weft_dataset_kind){.read = samples_read, .close = samples_close};
     s->read = o->read, s->argument = o->argument;
     memcpy(s->fields, o->fields, (size_t)o->n_fields * sizeof *o->fields);
     take_names(s, (char *)(s + 1), o);
-    s->row = malloc(row);
-    if (s->row != NULL) return s;
-    free(s);
-    return NULL;
+    return s;
+}
+
+weft_status weft_chain_samples(const weft_samples_options *options, weft_chain **chain,
+                               weft_error *error)
+{
+    size_t row;
+    WEFT_GIVEN(chain, error);
+    *chain = NULL;
+    WEFT_TRY(check(options, error));
+    samples *s = take(options, &row);
+    if (s == NULL) return weft_fail_memory(error, sizeof *s);
+    weft_chain_found found = {
+        .records = options->n_samples, .n_fields = options->n_fields, .scratch_bytes = row};
+    for (int i = 0; i < options->n_fields; i++) {
+        const weft_sample_field *f = &s->fields[i];
+        found.fields[i] =
+            (weft_field){.name = f->name, .dtype = f->dtype, .dtypes = 1u << f->dtype};
+        if (f->width.name != NULL) found.fields[i].shape = (weft_shape){1, {f->width}};
+    }
+    WEFT_TRY(weft_chain_make(&samples_kind, s, &found, chain, error));
+    WEFT_TRY(weft_chain_say_number(chain, "samples", options->n_samples, error));
+    return options->is_shuffled ? weft_chain_shuffle(chain, 0, options->seed, error) : WEFT_OK;
 }
 
 weft_status weft_samples_open(const weft_samples_options *options, weft_dataset **dataset,
                               weft_error *error)
 {
+    weft_chain *chain = NULL;
     WEFT_GIVEN(dataset, error);
     *dataset = NULL;
     WEFT_TRY(check(options, error));
-    samples *s = take(options);
-    if (s == NULL) return weft_fail_memory(error, sizeof *s);
-    const weft_dataset_found found = {.samples = options->n_samples,
-                                      .width = width_of(&options->fields[0]),
-                                      .seed = options->seed,
-                                      .shuffled = options->is_shuffled};
-    WEFT_TRY(weft_dataset_make(&s->kind, s, &found, dataset, error));
-    return weft_dataset_say_number(dataset, "samples", options->n_samples, error);
+    weft_samples_options in_order = *options;
+    in_order.is_shuffled = false;
+    WEFT_TRY(weft_chain_samples(&in_order, &chain, error));
+    return weft_dataset_make(&chain, options->is_shuffled, options->seed, dataset, error);
 }

@@ -6,6 +6,7 @@
  */
 #include "dataset.h"
 #include "fingerprint.h"
+#include "sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,11 +73,24 @@ static int64_t place_of(const text *t, int field, int64_t sample, int64_t elemen
     return sample * t->seq + element + field;
 }
 
-static weft_status text_read(const void *source, const weft_want *want, void *to, weft_error *error)
+static weft_status text_read(const void *source, int64_t sample, const weft_want *wants,
+                             int n_wants, void *scratch, weft_error *error)
 {
     const text *t = source;
-    return read_at(t, place_of(t, want->field, want->sample, want->begin), want->end - want->begin,
-                   want->dtype, to, error);
+    (void)scratch;
+    for (const weft_want *want = wants; want < wants + n_wants; want++)
+        WEFT_TRY(read_at(t, place_of(t, want->field, sample, want->begin), want->end - want->begin,
+                         want->dtype, want->to, error));
+    return WEFT_OK;
+}
+
+/* Of the one record that is all of it. */
+static weft_status text_count(const void *source, int64_t record, int field, void *scratch,
+                              int64_t *n, weft_error *error)
+{
+    (void)record, (void)field, (void)scratch, (void)error;
+    *n = ((const text *)source)->length;
+    return WEFT_OK;
 }
 
 static weft_status text_numbers(const void *source, int field, int64_t at, int64_t n, int64_t *to,
@@ -109,31 +123,33 @@ static weft_status print_first(const void *source, int64_t units, char *print, w
 }
 
 enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, BYTES = WORDS | 1u << WEFT_U8 };
-#define IN_WORDS "words", "encode the text with the vocabulary that is used"
-static const weft_dataset_kind kinds[2] = {
-    {
-        .width_name = "seq",
-        .fields = {{"tokens", true, BYTES}, {"targets", true, BYTES, .later = 1}},
-        .read = text_read,
-        .close = text_close,
-        .numbers = text_numbers,
-        .number_bytes = 1,
-        .fact = "text",
-        .print_first = print_first,
-        .place = text_place,
-    },
-    {
-        .width_name = "seq",
-        .fields = {{"tokens", true, WORDS, NULL, 0, IN_WORDS},
-                   {"targets", true, WORDS, NULL, 0, IN_WORDS, .later = 1}},
-        .read = text_read,
-        .close = text_close,
-        .numbers = text_numbers,
-        .number_bytes = 2,
-        .fact = "tokens",
-        .print_first = print_first,
-        .place = text_place,
-    }};
+#define MEND "encode the text with the vocabulary that is used"
+/* [has words]: windows; all of it as one record. */
+#define COMMON                                                                                     \
+    .read = text_read, .close = text_close, .print_first = print_first, .place = text_place
+static const weft_chain_kind kinds[2] = {
+    {.name = "text windows", .numbers = text_numbers, .number_bytes = 1, .fact = "text", COMMON},
+    {.name = "token windows",
+     .numbers = text_numbers,
+     .number_bytes = 2,
+     .fact = "tokens",
+     COMMON}};
+static const weft_chain_kind streams[2] = {
+    {.name = "text", .count = text_count, .fact = "text", COMMON},
+    {.name = "tokens", .count = text_count, .fact = "tokens", COMMON}};
+
+static weft_field field_of(const text *t, const char *name, const char *dim, int64_t count)
+{
+    const bool has_words = t->n_words > 0;
+    const uint32_t dtypes = has_words ? WORDS : BYTES;
+    weft_field field = {.name = name,
+                        .dtype = has_words ? WEFT_I32 : WEFT_U8,
+                        .native = dtypes,
+                        .dtypes = dtypes,
+                        .shape = {1, {{dim, count}}}};
+    if (has_words) field.ids = "words", field.mend = MEND;
+    return field;
+}
 
 static weft_status check_length(const text *t, const char *path, int64_t length, weft_error *error)
 {
@@ -176,12 +192,28 @@ static weft_status check_seq(int64_t seq, weft_error *error)
                      (long long)seq);
 }
 
+/* seq 0: as one record. */
+static weft_chain_found find(const text *t)
+{
+    weft_chain_found found = {.records = 1, .n_fields = 1};
+    if (t->seq == 0) {
+        found.fields[0] = field_of(t, t->n_words > 0 ? "tokens" : "text",
+                                   t->n_words > 0 ? "token" : "byte", t->length);
+        found.fields[0].is_ragged = true;
+        return found;
+    }
+    found.records = (t->length - 1) / t->seq;
+    found.n_fields = 2;
+    found.fields[0] = field_of(t, "tokens", "seq", t->seq);
+    found.fields[1] = field_of(t, "targets", "seq", t->seq);
+    found.fields[1].later = 1;
+    return found;
+}
+
 /* Takes over the file of t, also on failure. */
-static weft_status take(text t, const char *path, int64_t length, uint64_t seed,
-                        weft_dataset **dataset, weft_error *error)
+static weft_status take(text t, const char *path, weft_chain **chain, weft_error *error)
 {
     text *own = malloc(sizeof *own);
-    t.length = length;
     t.path = strdup(path);
     if (!own || !t.path) {
         close(t.file);
@@ -190,8 +222,9 @@ static weft_status take(text t, const char *path, int64_t length, uint64_t seed,
         return weft_fail_memory(error, sizeof *own + strlen(path));
     }
     *own = t;
-    const weft_dataset_found found = {(length - 1) / t.seq, t.seq, seed, true};
-    return weft_dataset_make(&kinds[t.n_words > 0], own, &found, dataset, error);
+    const weft_chain_found found = find(own);
+    return weft_chain_make(t.seq == 0 ? &streams[t.n_words > 0] : &kinds[t.n_words > 0], own,
+                           &found, chain, error);
 }
 
 static weft_status check_words(weft_dataset **dataset, int64_t n_words, weft_error *error)
@@ -203,38 +236,60 @@ static weft_status check_words(weft_dataset **dataset, int64_t n_words, weft_err
 }
 
 /* What the windows are of: the text, and how long they are. */
-static weft_status make(text t, const char *path, int64_t length, uint64_t seed,
-                        weft_dataset **dataset, weft_error *error)
+static weft_status make(text t, const char *path, weft_chain **chain, weft_error *error)
 {
     char print[WEFT_PRINT_TEXT];
     const bool has_words = t.n_words > 0;
-    const weft_status status = weft_fingerprint_file(
-        t.file, path, t.begin, has_words ? 2 * length : length, unit_of(&t), length, print, error);
+    const weft_status status =
+        weft_fingerprint_file(t.file, path, t.begin, has_words ? 2 * t.length : t.length,
+                              unit_of(&t), t.length, print, error);
     if (status != WEFT_OK) {
         close(t.file);
         return status;
     }
-    WEFT_TRY(take(t, path, length, seed, dataset, error));
-    WEFT_TRY(weft_dataset_say(dataset, kinds[has_words].fact, print, error));
-    WEFT_TRY(weft_dataset_say_number(dataset, "seq", t.seq, error));
-    return has_words ? check_words(dataset, t.n_words, error) : WEFT_OK;
+    WEFT_TRY(take(t, path, chain, error));
+    WEFT_TRY(weft_chain_say(chain, kinds[has_words].fact, print, error));
+    return t.seq > 0 ? weft_chain_say_number(chain, "seq", t.seq, error) : WEFT_OK;
 }
 
-static weft_status open_text(const char *path, int64_t n_words, int64_t seq, uint64_t seed,
-                             weft_dataset **dataset, weft_error *error)
+static weft_status open_text(const char *path, int64_t n_words, int64_t seq, weft_chain **chain,
+                             weft_error *error)
 {
     text t = {.seq = seq, .n_words = n_words};
     int64_t bytes;
-    WEFT_TRY(check_seq(seq, error));
     WEFT_TRY(weft_file_open(path, &t.file, &bytes, error));
-    int64_t length = bytes;
+    t.length = bytes;
     weft_status status = weft_kind_check(t.file, path, bytes,
                                          n_words > 0 ? WEFT_FILE_TOKENS : WEFT_FILE_TEXT, error);
-    if (status == WEFT_OK && n_words > 0) status = read_head(&t, path, bytes, &length, error);
-    if (status == WEFT_OK) status = check_length(&t, path, length, error);
-    if (status == WEFT_OK) return make(t, path, length, seed, dataset, error);
+    if (status == WEFT_OK && n_words > 0) status = read_head(&t, path, bytes, &t.length, error);
+    if (status == WEFT_OK) status = check_length(&t, path, t.length, error);
+    if (status == WEFT_OK) return make(t, path, chain, error);
     close(t.file);
     return status;
+}
+
+static weft_status open_windows(const char *path, int64_t n_words, int64_t seq, uint64_t seed,
+                                weft_dataset **dataset, weft_error *error)
+{
+    weft_chain *chain = NULL;
+    WEFT_TRY(check_seq(seq, error));
+    WEFT_TRY(open_text(path, n_words, seq, &chain, error));
+    WEFT_TRY(weft_dataset_make(&chain, true, seed, dataset, error));
+    return n_words > 0 ? check_words(dataset, n_words, error) : WEFT_OK;
+}
+
+weft_status weft_text_source(const char *path, const weft_open_options *options, weft_chain **chain,
+                             weft_error *error)
+{
+    (void)options;
+    return open_text(path, 0, 0, chain, error);
+}
+
+weft_status weft_tokens_source(const char *path, const weft_open_options *options,
+                               weft_chain **chain, weft_error *error)
+{
+    (void)options;
+    return open_text(path, UINT16_MAX + 1, 0, chain, error);
 }
 
 weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed, weft_dataset **dataset,
@@ -243,7 +298,7 @@ weft_status weft_text_open(const char *path, int64_t seq, uint64_t seed, weft_da
     WEFT_GIVEN(dataset, error);
     *dataset = NULL;
     WEFT_GIVEN(path, error);
-    return open_text(path, 0, seq, seed, dataset, error);
+    return open_windows(path, 0, seq, seed, dataset, error);
 }
 
 weft_status weft_tokens_open(const char *path, int64_t n_words, int64_t seq, uint64_t seed,
@@ -256,5 +311,5 @@ weft_status weft_tokens_open(const char *path, int64_t n_words, int64_t seq, uin
         return weft_fail(error, WEFT_USAGE,
                          "tokens of %lld words; a file of tokens has 16 bits for each: 1 to 65536",
                          (long long)n_words);
-    return open_text(path, n_words, seq, seed, dataset, error);
+    return open_windows(path, n_words, seq, seed, dataset, error);
 }

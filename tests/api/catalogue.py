@@ -57,7 +57,7 @@ GOOD = {
     "weft_mean_over.out": "f->rows_only", "weft_einsum.out": "f->rows_only", "weft_einsum_n.out": "f->rows_only",
     "weft_slice.begin": "1", "weft_dropout.rate": "0.5", "weft_warmup_cosine.total": "100",
     "weft_warmup_cosine.warmup": "10", "weft_warmup.warmup": "10", "weft_schedule_rate.schedule": '"cosine"', "weft_schedule_check.schedule": '"linear"', "weft_layout_store.dim": '"row"',
-    "weft_text_open.path": "f->book", "weft_text_open.seq": "4",
+    "weft_chain_open.path": "f->book", "weft_text_open.path": "f->book", "weft_text_open.seq": "4",
     "weft_tokens_open.path": "f->words", "weft_tokens_open.n_words": "8", "weft_tokens_open.seq": "4",
     "weft_stored_open.path": "f->run", "weft_dataset_fact_file.path": "f->book", "weft_dataset_bound.name": '"tokens"', "weft_dataset_highest.name": '"tokens"',
     "weft_stored_steps.directory": "f->run", "weft_stored_best.directory": "f->run", "weft_dataset_take.n": "1", "weft_checkpoints_open.directory": "f->fresh_run",

@@ -141,6 +141,7 @@ static void make_files(fixture *f)
     snprintf(f->ring, sizeof f->ring, "%s/rank_00000.ring", f->records);
     MUST(weft_trace_begin(f->records, &traced, 1, &f->trace, error));
     MUST(weft_text_open(f->book, 4, 1, &f->dataset, error));
+    MUST(weft_chain_open(f->book, NULL, &f->chain, error));
     MUST(weft_checkpoints_open(f->run, NULL, &f->checkpoints, error));
     MUST(weft_checkpoints_save(f->checkpoints, f->program, &state, error));
     MUST(weft_checkpoints_wait(f->checkpoints, error));

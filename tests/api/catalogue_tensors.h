@@ -304,6 +304,31 @@ static const weft_samples_options *good_weft_samples_options_ptr(fixture *f)
     o = (weft_samples_options){good_fields, 2, 10, no_sample, NULL, false, 0};
     return &o;
 }
+static const weft_open_options *good_weft_open_options_ptr(fixture *f)
+{
+    static weft_open_options o;
+    (void)f;
+    return &o;
+}
+static const weft_feed_options *good_weft_feed_options_ptr(fixture *f)
+{
+    static weft_feed_options o;
+    (void)f;
+    return &o;
+}
+static weft_status no_map(const void *argument, int64_t i, const void *const *in, void *const *out,
+                          weft_philox_key key, weft_error *error)
+{
+    (void)argument, (void)i, (void)in, (void)out, (void)key;
+    return weft_fail(error, WEFT_USAGE, "this map makes nothing");
+}
+static const weft_map_options *good_weft_map_options_ptr(fixture *f)
+{
+    static weft_map_options o;
+    (void)f;
+    o = (weft_map_options){"none", good_fields, 2, no_map, NULL, false, 0};
+    return &o;
+}
 static const weft_search_options *good_weft_search_options_ptr(fixture *f)
 {
     static weft_search_options o;

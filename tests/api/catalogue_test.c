@@ -69,6 +69,7 @@ typedef struct fixture {
     weft_checkpoint_state state;
     weft_arena *arena;
     weft_dataset *dataset;
+    weft_chain *chain;
     weft_checkpoints *checkpoints;
     weft_stored *stored;
     weft_postmortem *postmortem;

@@ -252,7 +252,7 @@ static void test_what_is_told_wrongly_is_one_sentence(void)
                             wide = {"a", {"w", 0}, WEFT_I32}, typed = {"a", {NULL, 0}, 99};
     check_refused((weft_samples_options){&good, 1, 5, NULL}, "read is NULL");
     check_refused((weft_samples_options){NULL, 1, 5, read_row}, "fields is NULL");
-    check_refused((weft_samples_options){&good, 0, 5, read_row}, "0 fields; there can be 1 to 4");
+    check_refused((weft_samples_options){&good, 0, 5, read_row}, "0 fields; there can be 1 to 16");
     check_refused((weft_samples_options){&good, 1, 0, read_row}, "0 samples; there can be 1 to");
     check_refused((weft_samples_options){&named, 1, 5, read_row}, "two words");
     check_refused((weft_samples_options){&wide, 1, 5, read_row}, "a is w:0 wide; 1 to 2^30");

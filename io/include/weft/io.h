@@ -71,7 +71,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_idx_open(const char *images, const cha
  *     weft_samples_open(&(weft_samples_options){fields, 2, 1000000, draw, words}, &data, error);
  *
  * Fields and their names are copied. returns WEFT_USAGE for options that cannot be. */
-enum { WEFT_MAX_FIELDS = 4 };
+enum { WEFT_MAX_FIELDS = 16 };
 typedef struct weft_sample_field {
     const char *name; /* of the input that it fills */
     weft_dim width;   /* the input is [batch, width]; {NULL, 0}: [batch] */

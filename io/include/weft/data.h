@@ -1,0 +1,108 @@
+/* data.h: chains of records: sources opened by name, and stages that shuffle, take, repeat, join, mix and map them.
+ *
+ *     WEFT_TRY(weft_chain_open("train-images.idx", NULL, &data, error));     inputs "image" [batch, pixel]
+ *     WEFT_TRY(weft_chain_shuffle(&data, 0, seed, error));
+ *     WEFT_TRY(weft_chain_map(&data, &augment, error));
+ *     WEFT_TRY(weft_chain_dataset(&data, NULL, &dataset, error));            then as in io.h
+ *
+ * A chain is an endless sequence of records with named fields; weft_chain_records of them make a pass. Record i is a pure function of
+ * the chain and i: on any mesh, with any number of threads, from any position on, it is the same. Order takes no memory.
+ *
+ * A stage takes a chain and puts a longer one in its place. When it fails, the chain is as it was. An error names its call. All
+ * functions are Local.
+ */
+#ifndef WEFT_DATA_H
+#define WEFT_DATA_H
+
+#include "weft/io.h"
+#include "weft/philox.h"
+
+WEFT_BEGIN
+
+typedef struct weft_chain weft_chain; /* opaque */
+
+typedef struct weft_open_options {
+    const char *format; /* "text", "tokens", "npy", ...; NULL: by the file's first bytes */
+    const char *fields; /* the names of those to take, "image,label"; NULL: all that there are */
+} weft_open_options;
+
+/* weft_chain_open - the records of a file. options may be NULL.
+ * returns  WEFT_IO for a file that cannot be read; WEFT_USAGE for one that has no records, or is of no known format */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_open(const char *path,
+                                                     const weft_open_options *options,
+                                                     weft_chain **chain, weft_error *error);
+WEFT_API void weft_chain_close(weft_chain **chain);
+
+/* Records of a pass; 0 for NULL. */
+WEFT_API int64_t weft_chain_records(const weft_chain *chain);
+/* How many fields a record has, and the name, dtype and shape of each; of a ragged field the first dim has the largest size, 0 where
+ * that is not known. For NULL or a field that is not there: 0, NULL, WEFT_DTYPES, NULL. */
+WEFT_API int weft_chain_fields(const weft_chain *chain);
+WEFT_API const char *weft_chain_field_name(const weft_chain *chain, int field);
+WEFT_API weft_dtype weft_chain_field_dtype(const weft_chain *chain, int field);
+WEFT_API const weft_shape *weft_chain_field_shape(const weft_chain *chain, int field);
+
+/* weft_chain_samples - records that a function makes, as weft_samples_open has them; several threads may call it, if the dataset has
+ * several (weft_chain_dataset). */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_samples(const weft_samples_options *options,
+                                                        weft_chain **chain, weft_error *error);
+
+/* ---- order: arithmetic on the numbers of records, without memory ---- */
+
+/* weft_chain_shuffle - a permutation of a pass, another one each pass. block 0: of all its records; above: blocks of so many come in any
+ * order, and records within windows of block blocks, which suits a disk that does not like to jump: 1024 reads 2^20 records at a time. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_shuffle(weft_chain **chain, int64_t block,
+                                                        uint64_t seed, weft_error *error);
+/* weft_chain_take - records [first, first + count) of each pass; count 0: to its end. returns WEFT_USAGE when there are fewer */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_take(weft_chain **chain, int64_t first,
+                                                     int64_t count, weft_error *error);
+/* weft_chain_repeat - a pass is so many passes of the chain: what is shuffled after it is shuffled across them. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_repeat(weft_chain **chain, int64_t times,
+                                                       weft_error *error);
+/* weft_chain_concat, _interleave, _mix - one chain of n, 1 to 4096, with the same fields. They are taken over, and chains [n] is
+ * NULL then. concat: one behind the other. interleave: one of each in turn, of those that have some left. mix: as weights [n] say, each
+ * above 0. In every stretch each has its share, to less than two records, and begins again when it is at its end. A pass has as many
+ * records as all of them. returns WEFT_USAGE for other fields, a weight that is not above 0 or below 1/65536 of all */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_concat(weft_chain **chains, int n,
+                                                       weft_chain **chain, weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_interleave(weft_chain **chains, int n,
+                                                           weft_chain **chain, weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_mix(weft_chain **chains, const double *weights,
+                                                    int n, weft_chain **chain, weft_error *error);
+
+/* ---- map ---- */
+
+/* Record i into out [a buffer a field], of what the chain has in its own dtypes, in [a buffer a field]: pure, and called by the threads
+ * of a dataset at once. key: of random numbers of that record (philox.h), others each pass where the map is random. */
+typedef weft_status (*weft_map_function)(const void *argument, int64_t i, const void *const *in,
+                                         void *const *out, weft_philox_key key, weft_error *error);
+typedef struct weft_map_options {
+    const char
+        *name; /* of what it does, one word: it stands for the function in the chain's digest */
+    const weft_sample_field
+        *fields; /* [n_fields], 1 to WEFT_MAX_FIELDS, of what it makes; copied */
+    int n_fields;
+    weft_map_function function;
+    const void *argument; /* handed to function; lives as long as the chain */
+    bool is_random;       /* a record is another one each pass */
+    uint64_t seed;
+} weft_map_options;
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_map(weft_chain **chain,
+                                                    const weft_map_options *options,
+                                                    weft_error *error);
+
+/* ---- end ---- */
+
+typedef struct weft_feed_options {
+    int n_threads; /* that read, 1 to 64; 0: 1 */
+    int n_ahead;   /* batches that are read before they are wanted, 1 to 64; 0: 1 */
+} weft_feed_options;
+/* weft_chain_dataset - the records in their order as a set that fills a program's inputs. Takes the chain over; it is NULL then. The
+ * facts of the set have the chain's digest and what each source and stage says. options may be NULL. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_dataset(weft_chain **chain,
+                                                        const weft_feed_options *options,
+                                                        weft_dataset **dataset, weft_error *error);
+
+WEFT_END
+
+#endif

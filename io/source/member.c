@@ -1,0 +1,158 @@
+/* member: a whole file of one value: an image, an array, a number, a text. Images are the plug-in's. */
+#include "member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "npy.h"
+#include "plugin.h"
+
+typedef enum member_type { BYTES, TEXT, NUMBER, IMAGE, ARRAY } member_type;
+
+static const struct {
+    const char *ending;
+    member_type type;
+} types[] = {{"jpg", IMAGE}, {"jpeg", IMAGE},   {"png", IMAGE}, {"npy", ARRAY}, {"cls", NUMBER},
+             {"id", NUMBER}, {"index", NUMBER}, {"txt", TEXT},  {"text", TEXT}, {"json", TEXT}};
+
+/* By what stands behind the last point: "seg.png" is an image. */
+static member_type type_of(const char *ending)
+{
+    const char *last = strrchr(ending, '.');
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcasecmp(types[i].ending, last ? last + 1 : ending) == 0) return types[i].type;
+    return BYTES;
+}
+
+static weft_status parse_array(const weft_source *source, const weft_member *m, weft_npy *array,
+                               weft_error *error)
+{
+    const int64_t n = m->bytes < WEFT_NPY_HEADER ? m->bytes : WEFT_NPY_HEADER;
+    char *head;
+    WEFT_TRY(weft_source_take(source, &head, n, m->at, error));
+    const weft_status status =
+        weft_npy_parse(source, "an array in it", (unsigned char *)head, n, m->bytes, array, error);
+    free(head);
+    return status;
+}
+
+weft_status weft_member_field(weft_table *table, const char *ending, const weft_member *first,
+                              weft_error *error)
+{
+    const int64_t any[WEFT_RECORD_DIMS] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const size_t n = strlen(ending);
+    weft_npy array = {0};
+    weft_record_field *field = NULL;
+    switch (type_of(ending)) {
+    case NUMBER:
+        field = weft_table_field(table, ending, n, WEFT_I64, 0, NULL);
+        break;
+    case IMAGE:
+        field = weft_table_field(table, ending, n, WEFT_U8, 3, any);
+        break;
+    case TEXT:
+        field = weft_table_text(table, ending, n);
+        break;
+    case BYTES:
+        field = weft_table_field(table, ending, n, WEFT_U8, 1, any);
+        break;
+    case ARRAY:
+        WEFT_TRY(parse_array(&table->source, first, &array, error));
+        if (array.n_dims > WEFT_RECORD_DIMS)
+            return weft_source_fail(&table->source, error,
+                                    "an array in it has %d dims, and up to %d can be", array.n_dims,
+                                    WEFT_RECORD_DIMS);
+        field = weft_table_field(table, ending, n, array.dtype, array.n_dims, any);
+    }
+    return field != NULL ? WEFT_OK : weft_fail_memory(error, sizeof *field);
+}
+
+/* ---- images ---------------------------------------------------------------------------------------- */
+
+static weft_status fail_image(const weft_source *source, const weft_member *m, const char *why,
+                              weft_error *error)
+{
+    return weft_source_fail(
+        source, error,
+        "the image at byte %lld cannot be read: %.200s; get it again, or leave it out",
+        (long long)m->at, why);
+}
+
+/* dims [3], pixels begin to end where `to` is given */
+static weft_status read_image(const weft_source *source, const weft_member *m, int64_t *dims,
+                              int64_t begin, int64_t end, unsigned char *to, weft_error *error)
+{
+    const weft_files_plugin *plugin;
+    char *bytes, why[WEFT_FILES_WHY] = "";
+    unsigned char *pixels = NULL;
+    weft_image_size size = {0, 0, 0};
+    WEFT_TRY(weft_files_load(source->path, "an image or has one", &plugin, error));
+    WEFT_TRY(weft_source_take(source, &bytes, m->bytes, m->at, error));
+    bool is_good = plugin->image(bytes, (size_t)m->bytes, &size, NULL, why);
+    const int64_t n = size.rows * size.columns * size.channels;
+    if (is_good && to != NULL && (pixels = malloc((size_t)n)) != NULL) {
+        is_good = end <= n && plugin->image(bytes, (size_t)m->bytes, &size, pixels, why);
+        if (is_good) memcpy(to, pixels + begin, (size_t)(end - begin));
+    }
+    free(bytes);
+    free(pixels);
+    if (!is_good) return fail_image(source, m, why, error);
+    if (to != NULL && pixels == NULL) return weft_fail_memory(error, (size_t)n);
+    if (dims != NULL) dims[0] = size.rows, dims[1] = size.columns, dims[2] = size.channels;
+    return WEFT_OK;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------- */
+
+static weft_status check_array(const weft_source *source, const weft_record_field *field,
+                               const weft_member *m, weft_npy *array, weft_error *error)
+{
+    WEFT_TRY(parse_array(source, m, array, error));
+    if (array->dtype == field->dtype && array->n_dims == field->n_dims) return WEFT_OK;
+    return weft_source_fail(
+        source, error,
+        "the array at byte %lld is %s of %d dims, and the first is %s of %d; save all alike",
+        (long long)m->at, weft_dtype_name(array->dtype), array->n_dims,
+        weft_dtype_name(field->dtype), field->n_dims);
+}
+
+weft_status weft_member_shape(const weft_source *source, const weft_record_field *field,
+                              const char *ending, const weft_member *m, int64_t *dims,
+                              weft_error *error)
+{
+    weft_npy array;
+    const member_type type = type_of(ending);
+    if (type == IMAGE) return read_image(source, m, dims, 0, 0, NULL, error);
+    dims[0] = m->bytes;
+    if (type != ARRAY) return WEFT_OK;
+    WEFT_TRY(check_array(source, field, m, &array, error));
+    memcpy(dims, array.dims, (size_t)array.n_dims * sizeof *dims);
+    return WEFT_OK;
+}
+
+static weft_status read_number(const weft_source *source, const weft_member *m, void *to,
+                               weft_error *error)
+{
+    char text[32] = "";
+    const int64_t n = m->bytes < 31 ? m->bytes : 31;
+    WEFT_TRY(weft_source_read(source, text, n, m->at, error));
+    const size_t blank = strspn(text, " \t\r\n"), length = strcspn(text + blank, " \t\r\n");
+    if (weft_text_i64(text + blank, length, to)) return WEFT_OK;
+    return weft_source_fail(
+        source, error,
+        "the member at byte %lld is a whole number by its ending and begins with \"%.20s\"",
+        (long long)m->at, text);
+}
+
+weft_status weft_member_read(const weft_source *source, const weft_record_field *field,
+                             const char *ending, const weft_member *m, int64_t begin, int64_t end,
+                             void *to, weft_error *error)
+{
+    weft_npy array;
+    const member_type type = type_of(ending);
+    if (type == IMAGE) return read_image(source, m, NULL, begin, end, to, error);
+    if (type == NUMBER) return read_number(source, m, to, error);
+    if (type != ARRAY) return weft_source_read(source, to, end - begin, m->at + begin, error);
+    WEFT_TRY(check_array(source, field, m, &array, error));
+    return weft_npy_read(source, &array, m->at, begin, end, to, error);
+}

@@ -187,8 +187,7 @@ static weft_status prepare(weft_checkpoints *c, weft_program *program,
 static bool is_same_state(const weft_checkpoint_state *a, const weft_checkpoint_state *b)
 {
     return a->step == b->step && a->sample == b->sample && a->seed == b->seed &&
-           a->has_loss == b->has_loss &&
-           (!a->has_loss || memcmp(&a->loss, &b->loss, sizeof a->loss) == 0);
+           a->has_loss == b->has_loss && (!a->has_loss || a->loss == b->loss);
 }
 
 static weft_status check_states(const weft_save *save, weft_error *error)

@@ -19,7 +19,7 @@ LEFT_OUT = {"weft_world_close", "weft_calibrate", "weft_search_plan"}
 MAY_BE_NULL = {
     "weft_mesh_create.text", "weft_mesh_plan.text", "weft_layout_create.text", "weft_layout_check.dims",
     "weft_layout_store.dim", "weft_compile.layout", "weft_compile.options", "weft_compile.values",
-    "weft_checkpoints_open.options", "weft_calls_check.comm", "weft_engine_choose.text", "weft_flight_create.comm", "weft_flight_start.scratch", "weft_flight_start_joined.scratch",
+    "weft_checkpoints_open.options", "weft_chain_open.options", "weft_chain_dataset.options", "weft_calls_check.comm", "weft_engine_choose.text", "weft_flight_create.comm", "weft_flight_start.scratch", "weft_flight_start_joined.scratch",
     "weft_all_reduce.scratch", "weft_plan_cost.cost", "weft_fail.format", "weft_check_given.function",
     "weft_name_check.what", "weft_path_check.what", "weft_all_to_all_start.send", "weft_all_to_all_start.recv",
     "weft_all_gather_start.recv", "weft_check_given.argument", "weft_check_range.function", "weft_check_range.argument",

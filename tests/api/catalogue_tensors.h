@@ -316,12 +316,6 @@ static const weft_feed_options *good_weft_feed_options_ptr(fixture *f)
     (void)f;
     return &o;
 }
-static weft_status no_map(const void *argument, int64_t i, const void *const *in, void *const *out,
-                          weft_philox_key key, weft_error *error)
-{
-    (void)argument, (void)i, (void)in, (void)out, (void)key;
-    return weft_fail(error, WEFT_USAGE, "this map makes nothing");
-}
 static const weft_map_options *good_weft_map_options_ptr(fixture *f)
 {
     static weft_map_options o;

@@ -73,6 +73,13 @@ static weft_status no_sample(const void *argument, int field, int64_t sample, vo
     return weft_fail(error, WEFT_IO, "there are no samples");
 }
 PLAIN(weft_sample_read, weft_sample_read, no_sample, NULL)
+static weft_status no_map(const void *argument, int64_t i, const void *const *in, void *const *out,
+                          weft_philox_key key, weft_error *error)
+{
+    (void)argument, (void)i, (void)in, (void)out, (void)key;
+    return weft_fail(error, WEFT_USAGE, "this map makes nothing");
+}
+PLAIN(weft_map_function, weft_map_function, no_map, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 static weft_status small_program(void *context, const weft_choice *choice, weft_built_graph *built,
                                  weft_error *error)

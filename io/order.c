@@ -286,9 +286,16 @@ static weft_status find_common(weft_chain *const *chains, int n, const char *cal
     WEFT_GIVEN(chains, error);
     if (n < 1 || n > MAX_OPERANDS)
         return weft_fail(error, WEFT_USAGE, "%s: %d chains; give 1 to %d", call, n, MAX_OPERANDS);
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n; k++) {
         if (chains[k] == NULL)
             return weft_fail(error, WEFT_USAGE, "%s: chain %d is NULL; open it first", call, k);
+        for (int other = 0; other < k; other++)
+            if (chains[other] == chains[k])
+                return weft_fail(error, WEFT_USAGE,
+                                 "%s: chains %d and %d are the same one; open the file once more "
+                                 "for each",
+                                 call, other, k);
+    }
     *found = chains[0]->found;
     found->records = 0;
     for (int k = 0; k < n; k++) {

@@ -273,7 +273,7 @@ static void test_digests_tell_every_setting(void)
 
 static void test_what_cannot_be_is_one_sentence(void)
 {
-    weft_error zero = {0}, small = {0}, beyond = {0}, other = {0}, format = {0};
+    weft_error zero = {0}, small = {0}, beyond = {0}, other = {0}, format = {0}, twice = {0};
     weft_chain *parts[2] = {source(0, 3), source(1, 3)}, *chain = NULL;
     CHECK_EQ_INT(weft_chain_mix(parts, (double[]){1, 0}, 2, &chain, &zero), WEFT_USAGE);
     CHECK_TEXT(zero.message, "weight 1 is 0");
@@ -290,6 +290,9 @@ static void test_what_cannot_be_is_one_sentence(void)
     CHECK_EQ_INT(weft_chain_open("/tmp", &(weft_open_options){.format = "txet"}, &chain, &format),
                  WEFT_USAGE);
     CHECK_TEXT(format.message, "the nearest is text");
+    weft_chain *same[2] = {parts[0], parts[0]};
+    CHECK_EQ_INT(weft_chain_interleave(same, 2, &chain, &twice), WEFT_USAGE);
+    CHECK_TEXT(twice.message, "chains 0 and 1 are the same one");
     CHECK(chain == NULL && parts[0] != NULL);
     weft_chain_close(&odd[1]);
     weft_chain_close(&parts[0]), weft_chain_close(&parts[1]);

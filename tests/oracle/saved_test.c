@@ -1,5 +1,6 @@
 /* saved_test: programs drawn at random, of all ops and compositions, with gradients, scans and parts, are saved, loaded in another
- * process and compiled and run there: the same digests, the same bits. Files that were changed are refused by a sentence.
+ * process and compiled and run there: the same digests, the same bits; and on another mesh as what was built there. Files that were
+ * changed are refused by a sentence.
  *
  *     saved_test [SEED]    only the program of that seed
  *     saved_test --many N  the seeds 1 to N, and four changed files of each
@@ -24,7 +25,7 @@ static weft_oracle oracle;
 static seed_range seeds;
 static const char *self;
 static char folder[] = "/tmp/weft-saved-XXXXXX";
-static int n_saved, n_refused, n_changed, n_loaded;
+static int n_saved, n_elsewhere, n_refused, n_changed, n_loaded;
 
 static const char *path_of(uint64_t seed, const char *end)
 {
@@ -217,6 +218,33 @@ static void check_changed(uint64_t seed, int which)
 
 /* ---- a seed -------------------------------------------------------------------------------------- */
 
+/* What was built, and what the file has, on a mesh and layout that it does not name. */
+static void check_on_another_mesh(uint64_t seed, const drawn *graph, const weft_oracle_build *build)
+{
+    char rules[200] = "", what[900];
+    deed here, there = {0};
+    weft_error error = {0}, loads = {0};
+    const weft_saved *saved = NULL;
+    weft_oracle_build loaded = *build;
+    weft_mesh *mesh = seed % 2 == 0 ? graph->mesh : oracle.alone;
+    if (seed % 2 == 0) drawn_layout(graph, rules, sizeof rules);
+    const weft_values outputs = {build->outputs, build->n_outputs};
+    const weft_status wanted = do_it(build, outputs, mesh, rules, &here, &error);
+    weft_status status = weft_graph_load(path_of(seed, ".weft"), &loaded.graph, &saved, &loads);
+    for (int k = 0; k < loaded.n_inputs; k++)
+        loaded.inputs[k].graph = loaded.graph;
+    if (status == WEFT_OK) status = do_it(&loaded, saved->outputs, mesh, rules, &there, &loads);
+    snprintf(
+        what, sizeof what,
+        "seed %llu, other mesh: status %d and %d, plan %llx and %llx, bits %llx and %llx; %.300s",
+        (unsigned long long)seed, (int)wanted, (int)status, here.plan, there.plan, here.bits,
+        there.bits, loads.message);
+    weft_test_check(status == wanted && here.plan == there.plan && here.bits == there.bits,
+                    __FILE__, __LINE__, what);
+    n_elsewhere += status == WEFT_OK;
+    weft_graph_destroy(&loaded.graph);
+}
+
 static void check_program(uint64_t seed, const drawn *graph, const weft_oracle_build *build)
 {
     char sentence[600] = "", what[800];
@@ -247,6 +275,7 @@ static void check_program(uint64_t seed, const drawn *graph, const weft_oracle_b
              (unsigned long long)seed, here.plan, there.plan, here.bits, there.bits, sentence);
     weft_test_check(is_done && here.plan == there.plan && here.bits == there.bits, __FILE__,
                     __LINE__, what);
+    check_on_another_mesh(seed, graph, build);
     for (int i = 0; i < 4; i++)
         check_changed(seed, i);
 }
@@ -272,10 +301,10 @@ static void test_programs_are_the_same_in_another_process(void)
         weft_graph_destroy(&build.graph);
         remove_files(seed);
     }
-    CHECK(n_saved > 0);
-    printf(
-        "%d programs saved, %d refused before that; %d changed files, of which %d are programs\n",
-        n_saved, n_refused, n_changed, n_loaded);
+    CHECK(n_saved > 0 && n_elsewhere > 0);
+    printf("%d programs saved, %d of them run on another mesh, %d refused before that; %d changed "
+           "files, of which %d are programs\n",
+           n_saved, n_elsewhere, n_refused, n_changed, n_loaded);
 }
 
 /* ---- by hand ------------------------------------------------------------------------------------- */

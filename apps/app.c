@@ -112,15 +112,28 @@ static weft_status open_mesh(const settings *s, bool is_plan, const weft_world *
     return is_plan ? weft_mesh_plan(text, mesh, error) : weft_mesh_create(world, text, mesh, error);
 }
 
-weft_status app_open(const settings *s, bool is_plan, weft_world *world, weft_mesh **mesh,
-                     weft_layout **layout, weft_error *error)
+weft_status app_begin(const settings *s, bool is_plan, weft_world *world, weft_error *error)
 {
     WEFT_TRY(app_join(world, error));
     WEFT_TRY(agree_on_plan(is_plan, error));
-    if (app_extend(s, error) == WEFT_OK && open_mesh(s, is_plan, world, mesh, error) == WEFT_OK &&
+    (void)!app_extend(s, error);
+    return weft_world_agree(error);
+}
+
+weft_status app_lay_out(const settings *s, bool is_plan, const weft_world *world, weft_mesh **mesh,
+                        weft_layout **layout, weft_error *error)
+{
+    if (open_mesh(s, is_plan, world, mesh, error) == WEFT_OK &&
         weft_layout_create(settings_text(s, "layout"), layout, error) == WEFT_OK)
         (void)!weft_layout_store(*layout, (int)settings_count(s, "zero"), "batch", error);
     return weft_world_agree(error);
+}
+
+weft_status app_open(const settings *s, bool is_plan, weft_world *world, weft_mesh **mesh,
+                     weft_layout **layout, weft_error *error)
+{
+    WEFT_TRY(app_begin(s, is_plan, world, error));
+    return app_lay_out(s, is_plan, world, mesh, layout, error);
 }
 
 int app_close(const option_table *table, settings **s, weft_mesh **mesh, weft_layout **layout,

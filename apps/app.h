@@ -56,10 +56,13 @@ weft_status app_extend(const settings *s, weft_error *error);
 /* app_device_path - tell the library what --device-path says. Local. */
 void app_device_path(const settings *s);
 
-/* app_open - join the world, app_extend; mesh and layout as --mesh, --layout and --zero say. Collective over
- * the job.
+/* app_begin - join the world, app_extend. app_lay_out - mesh and layout as --mesh, --layout and --zero say. app_open - both. Collective
+ * over the job.
  *
  * is_plan  the mesh has no ranks: it is for a plan. All processes say the same, or it fails */
+weft_status app_begin(const settings *s, bool is_plan, weft_world *world, weft_error *error);
+weft_status app_lay_out(const settings *s, bool is_plan, const weft_world *world, weft_mesh **mesh,
+                        weft_layout **layout, weft_error *error);
 weft_status app_open(const settings *s, bool is_plan, weft_world *world, weft_mesh **mesh,
                      weft_layout **layout, weft_error *error);
 /* app_close - destroys what app_open made, then app_leave. */

@@ -29,6 +29,8 @@ typedef struct weft_field {
     weft_shape shape; /* of one record; no dims: a number */
     /* records have other sizes of dims[0], which kind->count tells; the size here is the largest, or 0 where it is not known */
     bool is_ragged;
+    /* the file does not name dims: an input may call them as it likes */
+    bool is_unnamed;
     /* where its numbers are ids: of what, and the way out of one that is none; NULL: nothing particular */
     const char *ids, *mend;
     /* its numbers are those of the first field, so many later; 0: they are others */

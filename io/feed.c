@@ -230,7 +230,8 @@ static bool has_dims_of(const weft_shape *shape, const weft_field *field)
     bool is_same =
         shape->n_dims == 1 + field->shape.n_dims && strcmp(shape->dims[0].name, "batch") == 0;
     for (int d = 0; is_same && d < field->shape.n_dims; d++)
-        is_same = strcmp(shape->dims[d + 1].name, field->shape.dims[d].name) == 0;
+        is_same =
+            field->is_unnamed || strcmp(shape->dims[d + 1].name, field->shape.dims[d].name) == 0;
     return is_same;
 }
 

@@ -4,6 +4,7 @@
  * The training may still be going on: this only reads, while weft_checkpoints_open would clear away
  * what looks like an interrupted save. */
 #include "../json.h"
+#include "../stored_fill.h"
 #include "../text.h"
 #include "setup.h"
 
@@ -16,14 +17,6 @@
 static const char *const model_options[] = {
     "layers", "width",    "heads", "seq",  "dtype", "seed",    "stages", "scan-layers", "average",
     "tokens", "kv-heads", "rope",  "norm", "tie",   "experts", "top-k",  "capacity",    "route"};
-
-static int find_tensor(const weft_stored *stored, const char *name)
-{
-    const int n = weft_stored_n_tensors(stored);
-    for (int i = 0; i < n; i++)
-        if (strcmp(weft_stored_tensor_at(stored, i)->name, name) == 0) return i;
-    return -1;
-}
 
 /* The checkpoint to read: the newest, or that of --resume STEP. */
 static void find_path(const settings *s, char *path, size_t bytes)
@@ -39,7 +32,7 @@ static void find_path(const settings *s, char *path, size_t bytes)
 
 static const weft_stored_tensor *tensor_of(const weft_stored *stored, const char *name)
 {
-    const int i = find_tensor(stored, name);
+    const int i = app_stored_find(stored, name);
     return i < 0 ? NULL : weft_stored_tensor_at(stored, i);
 }
 
@@ -67,7 +60,7 @@ static int64_t count_blocks(const weft_stored *stored)
     const weft_stored_tensor *all = tensor_of(stored, "layer.block0.query");
     for (int64_t n = 0;; n++) {
         snprintf(name, sizeof name, "block%lld.query", (long long)n);
-        if (find_tensor(stored, name) < 0) return all ? size_of(all, "layer") : n;
+        if (app_stored_find(stored, name) < 0) return all ? size_of(all, "layer") : n;
     }
 }
 
@@ -146,31 +139,6 @@ weft_status gpt_stored_check(gpt_setup *setup, weft_error *error)
                      "there is no checkpoint in %s; train first: gpt train --run %s", folder, run);
 }
 
-static bool fits(const weft_stored_tensor *t, weft_value variable)
-{
-    const weft_shape *shape = weft_shape_of(variable);
-    const weft_dtype stored = weft_dtype_find(t->dtype), wanted = weft_dtype_of(variable);
-    bool is_same =
-        (stored == wanted || (weft_dtype_is_float(stored) && weft_dtype_is_float(wanted))) &&
-        t->shape.n_dims == shape->n_dims;
-    for (int d = 0; is_same && d < shape->n_dims; d++)
-        is_same = t->shape.dims[d].size == shape->dims[d].size &&
-                  strcmp(t->shape.dims[d].name, shape->dims[d].name) == 0;
-    return is_same;
-}
-
-/* A model of another program may be stored in 16 bits. */
-static void take_numbers(const weft_stored_tensor *t, const void *raw, weft_dtype dtype, void *to)
-{
-    const weft_dtype stored = weft_dtype_find(t->dtype);
-    const int64_t count = weft_shape_count(&t->shape);
-    if (stored == dtype)
-        memcpy(to, raw, (size_t)t->bytes);
-    else
-        for (int64_t i = 0; i < count; i++)
-            weft_dtype_put(dtype, to, i, weft_dtype_get(stored, raw, i));
-}
-
 /* Of a text that is being written, not of the model. */
 static bool is_cache(weft_value variable)
 {
@@ -209,27 +177,18 @@ static weft_status fail_other(const settings *s, const weft_stored *stored, cons
                      said);
 }
 
-static weft_status fill(const settings *s, const weft_stored *stored, weft_program *program,
-                        weft_value variable, weft_error *error)
+/* The tensor that a variable is taken from; -1: there is none that fits. */
+static int source_of(const settings *s, const weft_stored *stored, weft_value variable,
+                     weft_error *error)
 {
     char name[WEFT_MAX_PATH + 16];
     const bool is_average = settings_real(s, "average") > 0;
     snprintf(name, sizeof name, "%s%s", weft_name_of(variable), is_average ? "/average" : "");
-    const int index = find_tensor(stored, name);
+    const int index = app_stored_find(stored, name);
     const weft_stored_tensor *t = index < 0 ? NULL : weft_stored_tensor_at(stored, index);
-    if (!t || !fits(t, variable)) return fail_other(s, stored, name, t, variable, error);
-    const weft_dtype dtype = weft_dtype_of(variable);
-    const int64_t bytes = weft_shape_count(&t->shape) * (int64_t)weft_dtype_bytes(dtype);
-    void *raw = malloc((size_t)t->bytes + 1), *buffer = malloc((size_t)bytes + 1);
-    weft_status status = raw && buffer ? weft_stored_read(stored, index, raw, error)
-                                       : weft_fail_memory(error, (size_t)(t->bytes + bytes));
-    if (status == WEFT_OK) {
-        take_numbers(t, raw, dtype, buffer);
-        status = weft_write(program, variable, dtype, buffer, bytes, error);
-    }
-    free(raw);
-    free(buffer);
-    return status;
+    if (t && app_stored_fits(t, variable)) return index;
+    (void)!fail_other(s, stored, name, t, variable, error);
+    return -1;
 }
 
 /* The words that it writes in are those that it was trained with. */
@@ -261,8 +220,13 @@ weft_status gpt_stored_restore(const gpt_setup *setup, weft_program *program, we
     weft_status status = weft_stored_open(path, &stored, &own);
     if (status == WEFT_OK) status = check_words(setup, stored, &own);
     for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
-        if (!is_cache(variable)) status = fill(s, stored, program, variable, &own);
+        if (!is_cache(variable) && source_of(s, stored, variable, &own) < 0) status = own.status;
+    status = weft_world_agree(&own);
+    for (int i = 0; status == WEFT_OK && (variable = weft_variable_at(program, i)).id != 0; i++)
+        if (!is_cache(variable))
+            status = app_stored_fill(stored, source_of(s, stored, variable, &own), program,
+                                     variable, &own);
     weft_stored_close(&stored);
-    if (weft_world_agree(&own) != WEFT_OK) *error = own;
-    return own.status;
+    if (status != WEFT_OK) *error = own;
+    return status;
 }

@@ -1,6 +1,6 @@
 /* weft: one program with a command for each thing it looks at. Machines: info, doctor, calibrate, machine. Checkpoints: ckpt. Jobs:
  * top while they run, postmortem when they have ended, trace for their steps. Runs and plans: report as a page, diff beside each other.
- * tune finds the options that a training learns best with; tokens makes words of a text. */
+ * tune finds the options that a training learns best with; run runs a saved program; tokens makes words of a text. */
 #include <jansson.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "machine/machine.h"
 #include "postmortem.h"
 #include "report/report.h"
+#include "saved/saved.h"
 #include "tokens.h"
 #include "top/top.h"
 #include "trace/trace.h"
@@ -241,6 +242,7 @@ typedef struct command {
 } command;
 
 static const command commands[] = {{&info_table, info},
+                                   {&run_table, run_main},
                                    {&ckpt_table, ckpt_main},
                                    {&tokens_table, tokens_main},
                                    {&postmortem_table, postmortem_main},

@@ -65,7 +65,7 @@ static weft_status describe(const weft_records *records, int i, weft_field *fiel
 {
     const weft_record_field *f = weft_records_field(records, i);
     int64_t dims[WEFT_RECORD_DIMS] = {0};
-    *field = (weft_field){.name = f->name, .dtype = f->dtype};
+    *field = (weft_field){.name = f->name, .dtype = f->dtype, .is_unnamed = true};
     field->is_ragged = f->n_dims == 1 && f->dims[0] < 0;
     if (f->n_dims > WEFT_MAX_DIMS - 1)
         return weft_fail(error, WEFT_USAGE,

@@ -228,6 +228,11 @@ weft_dtype weft_dtype_of(weft_value value)
     return type_of(value)->dtype;
 }
 
+bool weft_is_update(weft_value value)
+{
+    return weft_is_value(value) && weft_node_of(value.graph, value.id)->op->makes_token;
+}
+
 weft_dim weft_dim_of(weft_value value, const char *name)
 {
     const weft_shape *shape = weft_shape_of(value);

@@ -203,15 +203,29 @@ static bool check_ids(loading *l)
     return l->n_values > 0 || weft_saved_fail(&l->text, "no output is named");
 }
 
+/* The graph's inputs, in its own memory; values NULL: there is none for them. */
+static weft_values find_inputs(weft_graph *graph)
+{
+    weft_values inputs = {NULL, 0};
+    weft_value *values = weft_arena_take(graph->arena, (size_t)graph->n_nodes * sizeof *values);
+    for (uint32_t n = 1; values != NULL && n < graph->n_nodes; n++)
+        if (graph->nodes[n].op == &weft_op_input)
+            values[inputs.n_values++] = (weft_value){graph, graph->nodes[n].out};
+    inputs.values = values;
+    return inputs;
+}
+
 static bool finish(loading *l, const weft_saved **saved)
 {
     weft_graph *graph = l->text.graph;
     if (!weft_saved_check_scans(&l->text) || !check_ids(l)) return false;
     weft_value *values =
         weft_arena_copy(graph->arena, l->values, (size_t)l->n_values * sizeof *values);
+    l->saved.outputs = (weft_values){values, l->n_values};
+    l->saved.inputs = find_inputs(graph);
     weft_saved *kept = weft_arena_copy(graph->arena, &l->saved, sizeof *kept);
-    if (values == NULL || kept == NULL) return weft_saved_fail(&l->text, "no memory for outputs");
-    kept->outputs = (weft_values){values, l->n_values};
+    if (values == NULL || kept == NULL || kept->inputs.values == NULL)
+        return weft_saved_fail(&l->text, "no memory for outputs");
     graph->phase = WEFT_FORWARD;
     graph->built = weft_graph_here(graph);
     *saved = kept;

@@ -47,6 +47,8 @@ WEFT_API void weft_graph_clear_error(weft_graph *graph);
 WEFT_API const weft_shape *weft_shape_of(weft_value value);
 WEFT_API weft_dtype weft_dtype_of(weft_value value);
 WEFT_API weft_dim weft_dim_of(weft_value value, const char *name); /* {name, 0} when it has none */
+/* Whether a value is an update (weft_assign, weft_group, what optimizers return): a token, without numbers to read. Local. */
+WEFT_API bool weft_is_update(weft_value value);
 
 /* When in a training step an op works: gradients are backward, optimizers update. */
 typedef enum weft_phase { WEFT_FORWARD, WEFT_BACKWARD, WEFT_UPDATE, WEFT_PHASES } weft_phase;

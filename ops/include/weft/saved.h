@@ -38,6 +38,8 @@ typedef struct weft_saved {
     const char *mesh, *layout, *checkpoint; /* NULL: none */
     bool is_frozen;
     int version; /* of the file's form */
+    weft_values
+        inputs; /* all of the graph: what is written before a run, as far as outputs need it */
 } weft_saved;
 
 /* weft_graph_save - write the graph to a file, which is there whole or not at all.

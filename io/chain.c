@@ -147,7 +147,9 @@ weft_hash weft_chain_digest(const weft_chain *chain)
 weft_status weft_chain_say(weft_chain **chain, const char *name, const char *value,
                            weft_error *error)
 {
-    const weft_status status = weft_facts_set(&(*chain)->facts, name, value, error);
+    char text[400];
+    weft_facts_shorten(value, text, sizeof text);
+    const weft_status status = weft_facts_set(&(*chain)->facts, name, text, error);
     if (status != WEFT_OK) weft_chain_close(chain);
     return status;
 }
@@ -211,6 +213,7 @@ void weft_chain_close(weft_chain **chain)
         weft_chain_close(&c->operands[i]);
     free(c->operands);
     free(c->setting);
+    free(c->told);
     free(c->facts);
     free(c);
     *chain = NULL;

@@ -35,6 +35,9 @@ typedef struct weft_field {
     const char *ids, *mend;
     /* its numbers are those of the first field, so many later; 0: they are others */
     int64_t later;
+    /* where its numbers are of classes: their names [n_labels], which live as long as the chain; NULL: they have none */
+    const char *const *labels;
+    int n_labels;
 } weft_field;
 
 /* Numbers [begin, end) of one field of a record, row-major. */
@@ -87,8 +90,10 @@ struct weft_chain {
     const weft_chain_kind *kind;
     void *self;
     weft_chain_found found;
+    const char *format;    /* a source's, of files of records: "csv"; NULL: the kind's name */
     char *facts;           /* a source's, in words (facts.h); NULL: none */
     char *setting;         /* a stage's, in words: "seed 7"; NULL: none */
+    char *told;            /* all that it says (weft_chain_facts); NULL: nobody has asked */
     weft_chain **operands; /* [n_operands] of a stage, which owns them */
     int n_operands;
 };
@@ -130,6 +135,10 @@ bool weft_field_takes(const weft_field *field, weft_dtype dtype);
 int weft_chain_field(const weft_chain *chain, const char *name);
 /* weft_chain_digest - of all that decides its records: kinds, settings, facts. Equal digests, equal records. Local. */
 weft_hash weft_chain_digest(const weft_chain *chain);
+
+/* weft_chain_tell - its digest, and what each source and stage says, as facts of a set (facts.h), of which there is room for more. Own
+ * *facts: free. Local. */
+weft_status weft_chain_tell(const weft_chain *chain, char **facts, weft_error *error);
 
 /* weft_converts - whether numbers of one dtype can be another's: floats among themselves; integers among themselves, where each must
  * fit; bytes and integers to floats. Local. */

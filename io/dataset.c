@@ -98,23 +98,6 @@ void weft_dataset_seek(weft_dataset *dataset, int64_t sample)
 
 /* ---- of a chain ---------------------------------------------------------------------------------- */
 
-/* What each source and stage says, numbered from the last stage on. What has no room is in the digest all the same. */
-static void tell_chain(const weft_chain *chain, int *number, char **facts)
-{
-    char name[64], value[400];
-    size_t used = 0;
-    snprintf(name, sizeof name, "%d.%.40s", ++*number, chain->kind->name);
-    for (const char *c = chain->facts     ? chain->facts
-                         : chain->setting ? chain->setting
-                                          : "";
-         *c != '\0' && used + 1 < sizeof value; c++)
-        value[used++] = *c == ';' ? ',' : *c;
-    value[used] = '\0';
-    if (used > 0) (void)!weft_facts_set(facts, name, value, NULL);
-    for (int i = 0; i < chain->n_operands; i++)
-        tell_chain(chain->operands[i], number, facts);
-}
-
 static weft_status check_feed(const weft_feed_options *o, weft_error *error)
 {
     if (o->n_threads < 0 || o->n_threads > WEFT_FEED_THREADS || o->n_ahead < 0 ||
@@ -132,17 +115,13 @@ weft_status weft_chain_dataset(weft_chain **chain, const weft_feed_options *opti
 {
     static const weft_feed_options none = {0};
     const weft_feed_options *o = options ? options : &none;
-    char digits[WEFT_HASH_DIGITS + 1], *facts = NULL;
-    int number = 0;
+    char *facts = NULL;
     WEFT_GIVEN(dataset, error);
     *dataset = NULL;
     WEFT_GIVEN(chain, error);
     WEFT_GIVEN(*chain, error);
     WEFT_TRY(check_feed(o, error));
-    const weft_hash hash = weft_chain_digest(*chain);
-    weft_hash_print(&hash, digits);
-    WEFT_TRY(weft_facts_set(&facts, "chain", digits, error));
-    tell_chain(*chain, &number, &facts);
+    WEFT_TRY(weft_chain_tell(*chain, &facts, error));
     WEFT_TRY(create(chain, facts, dataset, error));
     if (o->n_threads > 0) (*dataset)->n_threads = o->n_threads;
     if (o->n_ahead > 0) (*dataset)->n_ahead = o->n_ahead;

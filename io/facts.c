@@ -76,6 +76,22 @@ static weft_status check_part(const char *what, const char *part, const char *ma
                      what, part, mark);
 }
 
+void weft_facts_shorten(const char *value, char *text, size_t bytes)
+{
+    enum { REST = 72 };
+    const size_t n = strlen(value), kept = n < bytes ? n : bytes - REST;
+    for (size_t i = 0; i <= kept; i++)
+        text[i] = i == kept                       ? '\0'
+                  : value[i] == ';'               ? ','
+                  : (unsigned char)value[i] < ' ' ? ' '
+                                                  : value[i];
+    if (kept == n) return;
+    char digits[WEFT_HASH_DIGITS + 1];
+    const weft_hash hash = weft_hash_of(value, n);
+    weft_hash_print(&hash, digits);
+    snprintf(text + kept, bytes - kept, "... (%zu bytes, hash %s)", n, digits);
+}
+
 /* Those that are there but the one of that name, and it. returns its length, -1: there is no room */
 static int put_all(const char *facts, const fact *set, char *text)
 {

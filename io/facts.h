@@ -17,6 +17,9 @@ weft_status weft_facts_set(char **facts, const char *name, const char *value, we
 weft_status weft_facts_check(const char *facts, weft_error *error);
 /* weft_facts_value - the value of a fact; false: it is not said, or has no room. Local. */
 bool weft_facts_value(const char *facts, const char *name, char *value, size_t bytes);
+/* weft_facts_shorten - a value that may be too long, or have a "; " in it: so many of its bytes, and where there are more, how many, and
+ * a hash of all. text [bytes], of at least 80. Local. */
+void weft_facts_shorten(const char *value, char *text, size_t bytes);
 /* How a difference is told: "seq was 64 and is 32", "seq is 64 at rank 0 and 32 at rank 1". */
 typedef struct weft_facts_words {
     const char *before, *after_first, *between, *after_second;

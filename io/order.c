@@ -68,6 +68,7 @@ static void order_place(const void *self, int field, int64_t i, int64_t number, 
 static const weft_chain_kind shuffle_kind = {ORDER("shuffle"), .is_order = true};
 static const weft_chain_kind take_kind = {ORDER("take"), .is_order = true};
 static const weft_chain_kind repeat_kind = {ORDER("repeat")};
+static const weft_chain_kind freeze_kind = {ORDER("freeze"), .is_order = true};
 static const weft_chain_kind concat_kind = {ORDER("concat")};
 static const weft_chain_kind interleave_kind = {ORDER("interleave")};
 static const weft_chain_kind mix_kind = {ORDER("mix")};
@@ -108,6 +109,12 @@ static int64_t pick_repeated(const order *o, int64_t i, int *operand)
 {
     (void)o, (void)operand;
     return i;
+}
+
+static int64_t pick_frozen(const order *o, int64_t i, int *operand)
+{
+    (void)operand;
+    return i % o->records;
 }
 
 /* ---- several operands ---------------------------------------------------------------------------- */
@@ -253,6 +260,26 @@ weft_status weft_chain_repeat(weft_chain **chain, int64_t times, weft_error *err
     return replace(&repeat_kind, o, false, setting, chain, error);
 }
 
+weft_status weft_chain_freeze(weft_chain **chain, weft_error *error)
+{
+    WEFT_GIVEN(chain, error);
+    WEFT_GIVEN(*chain, error);
+    order *o = new_order(pick_frozen, chain, 1);
+    if (o == NULL) return weft_fail_memory(error, sizeof *o);
+    weft_chain_found found = (*chain)->found;
+    o->records = found.records;
+    found.varies = false;
+    return weft_stage_make(&freeze_kind, o, &found, "", chain, 1, chain, error);
+}
+
+static bool same_labels(const weft_field *a, const weft_field *b)
+{
+    bool same = a->n_labels == b->n_labels;
+    for (int i = 0; same && i < a->n_labels; i++)
+        same = strcmp(a->labels[i], b->labels[i]) == 0;
+    return same;
+}
+
 /* All have the fields of the first: name, dtype, shape. */
 static weft_status check_fields(const weft_chain *first, const weft_chain *other, int number,
                                 const char *call, weft_error *error)
@@ -267,6 +294,12 @@ static weft_status check_fields(const weft_chain *first, const weft_chain *other
         const weft_field *a = &first->found.fields[f], *b = &other->found.fields[f];
         weft_shape_print(&a->shape, here, sizeof here);
         weft_shape_print(&b->shape, there, sizeof there);
+        if (!same_labels(a, b))
+            return weft_fail(
+                error, WEFT_USAGE,
+                "%s: %.60s of chain 0 is of %d classes, and of chain %d of %d, or they "
+                "are called otherwise; give chains of the same classes",
+                call, a->name, a->n_labels, number, b->n_labels);
         if (strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->is_ragged == b->is_ragged &&
             (a->is_ragged || strcmp(here, there) == 0))
             continue;

@@ -4,6 +4,7 @@
 #include "source/records.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const weft_source_format formats[] = {
@@ -44,6 +45,14 @@ static weft_status find_seen(const char *path, const weft_source_format **found,
                      path, what);
 }
 
+/* Neither a pattern nor a folder; what is not there is told by its name. */
+static bool is_one_file(const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) == 0) return !S_ISDIR(facts.st_mode);
+    return strpbrk(path, "*?[") == NULL;
+}
+
 weft_status weft_chain_open(const char *path, const weft_open_options *options, weft_chain **chain,
                             weft_error *error)
 {
@@ -53,8 +62,15 @@ weft_status weft_chain_open(const char *path, const weft_open_options *options, 
     WEFT_GIVEN(chain, error);
     *chain = NULL;
     WEFT_GIVEN(path, error);
-    if (o->format != NULL ? weft_records_finds(o->format) : weft_records_sees(path) != NULL)
+    const bool is_text = o->format != NULL && strcmp(o->format, "text") == 0;
+    if (o->format != NULL ? !is_text && weft_records_finds(o->format)
+                          : weft_records_sees(path) != NULL)
         return weft_records_source(path, o, chain, error);
+    if (!is_one_file(path)) { /* of texts each is a record */
+        const weft_open_options texts = {.format = "text"};
+        if (o->format == NULL || strcmp(o->format, "text") == 0)
+            return weft_records_source(path, &texts, chain, error);
+    }
     if (o->format != NULL) WEFT_TRY(find_named(path, o->format, &found, error));
     if (o->format == NULL) WEFT_TRY(find_seen(path, &found, error));
     return found->open(path, o, chain, error);

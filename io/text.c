@@ -278,6 +278,12 @@ static weft_status open_windows(const char *path, int64_t n_words, int64_t seq, 
     return n_words > 0 ? check_words(dataset, n_words, error) : WEFT_OK;
 }
 
+weft_status weft_text_windows(const char *path, int64_t n_words, int64_t seq, weft_chain **chain,
+                              weft_error *error)
+{
+    return open_text(path, n_words, seq, chain, error);
+}
+
 weft_status weft_text_source(const char *path, const weft_open_options *options, weft_chain **chain,
                              weft_error *error)
 {

@@ -13,11 +13,15 @@
 #include <string.h>
 
 static const option options[] = {
-    {"data", OPTION_TEXT, "", "FILE", "Data",
-     "text to learn, read as bytes; without it, Weft's own sources"},
+    {"data", OPTION_TEXT, "", "FILES", "Data",
+     "text to learn, read as bytes; 'books/*.txt', or with weights a.txt:0.7,b.jsonl:0.3; without "
+     "it, "
+     "Weft's own sources"},
+    {"field", OPTION_TEXT, "", "NAME", "Data",
+     "of JSON lines, CSV and Parquet: the field with the text; without it, text, or the only one"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
      "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
-    APP_HELD_OPTIONS("Data", "FILE",
+    APP_HELD_OPTIONS("Data", "FILES",
                      "such a text that nothing is learned from; its loss is told at the end"),
     {"seed", OPTION_COUNT, "1", "N", "Data",
      "of initial weights, dropout, order of samples, sampling"},

@@ -4,16 +4,10 @@
  */
 #include "held_text.h"
 
-#include <unistd.h>
-
 static weft_status open_text(gpt_setup *setup, weft_error *error)
 {
-    const settings *s = setup->settings;
-    const char *named = settings_text(s, "eval-data");
-    const char *path = *named ? named : setup->data_path;
-    WEFT_TRY(gpt_setup_text(setup, path, 1, &setup->held.data, error));
-    WEFT_TRY(app_held_split(s, true, setup->held.data, error));
-    return app_held_count(&setup->held, s, error);
+    WEFT_TRY(gpt_setup_text(setup, true, &setup->held.data, error));
+    return app_held_count(&setup->held, setup->settings, error);
 }
 
 static weft_status build(gpt_setup *setup, weft_error *error)
@@ -50,10 +44,14 @@ weft_status gpt_held_open(gpt_setup *setup, weft_error *error)
 weft_status gpt_held_compile(gpt_setup *setup, weft_error *error)
 {
     const char *path = settings_text(setup->settings, "eval-data");
+    weft_error own = {.rank = -1};
     if (!app_held_is_wanted(setup->settings)) return WEFT_OK;
     setup->held.batch = setup->shape.batch / setup->parts;
     /* A plan needs no data; where it is there, it says how long a look takes. */
-    if (*path && access(path, R_OK) == 0) WEFT_TRY(open_text(setup, error));
+    if (*path && open_text(setup, &own) != WEFT_OK && own.status != WEFT_IO) {
+        *error = own;
+        return own.status;
+    }
     WEFT_TRY(build(setup, error));
     return compile(setup, error);
 }

@@ -4,6 +4,7 @@
 
 #include "../plan.h"
 #include "../rate.h"
+#include "texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -334,18 +335,47 @@ static void packed_corpus(char *path, size_t bytes)
     free(real);
 }
 
-weft_status gpt_setup_text(const gpt_setup *setup, const char *path, uint64_t seed,
-                           weft_dataset **data, weft_error *error)
+weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **data,
+                           weft_error *error)
 {
-    const int64_t seq = setup->shape.seq;
-    return setup->words ? weft_tokens_open(path, setup->shape.vocab, seq, seed, data, error)
-                        : weft_text_open(path, seq, seed, data, error);
+    const settings *s = setup->settings;
+    const char *held = settings_text(s, "eval-data"), *learned = settings_text(s, "data");
+    const bool is_other = is_held && *held;
+    const gpt_texts_options options = {.option = is_other ? "--eval-data" : "--data",
+                                       .seq = setup->shape.seq,
+                                       .n_words = setup->words ? setup->shape.vocab : 0,
+                                       .field = settings_text(s, "field"),
+                                       .seed = is_held ? 1 : (uint64_t)settings_count(s, "seed"),
+                                       .share = is_other ? 0 : settings_real(s, "eval-share"),
+                                       .is_held = is_held};
+    return gpt_texts_open(is_other   ? held
+                          : *learned ? learned
+                                     : setup->data_path,
+                          &options, data, error);
+}
+
+/* Into how many parts ranks cut a batch: each wants samples of its own. */
+static int64_t parts_of_batch(const gpt_setup *setup)
+{
+    weft_box box = {{0}, {0}};
+    weft_box_of(setup->program, setup->model.tokens, 0, &box);
+    const int64_t own = box.end[0] - box.begin[0];
+    return own > 0 ? (setup->shape.batch + own - 1) / own : 1;
+}
+
+static weft_status check_samples(const gpt_setup *setup, weft_error *error)
+{
+    const int64_t n = weft_dataset_samples(setup->data), parts = parts_of_batch(setup);
+    if (n >= parts) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--data %.200s has %lld windows of seq %lld, and %lld ranks share those of a "
+                     "batch; take more text, a smaller --seq, or fewer ranks for batch",
+                     setup->data_path, (long long)n, (long long)setup->shape.seq, (long long)parts);
 }
 
 weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
 {
     const settings *s = setup->settings;
-    const uint64_t seed = (uint64_t)settings_count(s, "seed");
     const char *path = settings_text(s, "data");
     if (setup->words && !*path)
         return weft_fail(error, WEFT_USAGE,
@@ -356,8 +386,8 @@ weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
         snprintf(setup->data_path, sizeof setup->data_path, "%s", path);
     else
         packed_corpus(setup->data_path, sizeof setup->data_path);
-    WEFT_TRY(gpt_setup_text(setup, setup->data_path, seed, &setup->data, error));
-    WEFT_TRY(app_held_split(s, false, setup->data, error));
+    WEFT_TRY(gpt_setup_text(setup, false, &setup->data, error));
+    WEFT_TRY(check_samples(setup, error));
     if (setup->words) {
         char told[BPE_TOLD];
         bpe_told(setup->words, told);

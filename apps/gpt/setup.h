@@ -56,9 +56,9 @@ weft_status gpt_setup_layout(gpt_setup *setup, weft_error *error);
 weft_status gpt_setup_build(gpt_setup *setup, weft_error *error);
 /* gpt_setup_compile - the training program. Collective over the mesh. */
 weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error);
-/* gpt_setup_text - a text's windows, in bytes or in words. Local. */
-weft_status gpt_setup_text(const gpt_setup *setup, const char *path, uint64_t seed,
-                           weft_dataset **data, weft_error *error);
+/* gpt_setup_text - windows of --data, in bytes or in words; is_held: of --eval-data, or those of --eval-share. Local. */
+weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **data,
+                           weft_error *error);
 /* gpt_setup_data - open the text and bind it to the program. Local. */
 weft_status gpt_setup_data(gpt_setup *setup, weft_error *error);
 /* gpt_pipe - its pipeline, for a prediction; {0} of one stage. Local. */

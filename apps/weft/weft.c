@@ -1,12 +1,14 @@
 /* weft: one program with a command for each thing it looks at. Machines: info, doctor, calibrate, machine. Checkpoints: ckpt. Jobs:
  * top while they run, postmortem when they have ended, trace for their steps. Runs and plans: report as a page, diff beside each other.
- * tune finds the options that a training learns best with; run runs a saved program; tokens makes words of a text. */
+ * tune finds the options that a training learns best with; run runs a saved program; tokens makes words of a text, data tells what
+ * files hold. */
 #include <jansson.h>
 #include <string.h>
 
 #include "../links.h"
 #include "../options_pages.h"
 #include "ckpt/ckpt.h"
+#include "data/data.h"
 #include "diff/diff.h"
 #include "doctor/doctor.h"
 #include "machine/machine.h"
@@ -245,6 +247,7 @@ static const command commands[] = {{&info_table, info},
                                    {&run_table, run_main},
                                    {&ckpt_table, ckpt_main},
                                    {&tokens_table, tokens_main},
+                                   {&data_table, data_main},
                                    {&postmortem_table, postmortem_main},
                                    {&top_table, top_main},
                                    {&doctor_table, doctor_main},

@@ -340,10 +340,11 @@ static weft_status check_data(weft_checkpoints *c, const weft_stored *stored,
         (void)weft_dataset_grew(c->options.dataset, before, grew, sizeof grew);
     const char *and = grew[0] != '\0' ? ": " : "";
     if (!c->options.other_data)
-        return weft_fail(error, WEFT_USAGE,
-                         "%.80s has learned from other data: %.200s%s%s; give the data that it was "
-                         "begun with, or other_data of the options to go on with this",
-                         stored->path, what, and, grew);
+        return weft_fail(
+            error, WEFT_USAGE,
+            "%.80s has learned from other data: %.200s%s%s%s; give the data that it was "
+            "begun with, or other_data of the options to go on with this",
+            stored->path, what, strlen(what) > 200 ? "..." : "", and, grew);
     state->sample = 0;
     snprintf(c->told, sizeof c->told, "goes on with other data, from its first sample: %s%s%s",
              what, and, grew);

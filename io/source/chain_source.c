@@ -3,6 +3,10 @@
  * A field whose records have other sizes of one dim is ragged. Where they have others of several, as images do, all records need the
  * sizes of the first: one that differs is refused when it is read, with its number.
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "../sources.h"
 #include "records.h"
 
@@ -20,6 +24,13 @@ static weft_status records_count(const void *self, int64_t record, int field, vo
 {
     (void)scratch;
     return weft_records_shape(self, record, field, n, error);
+}
+
+static const char *dim_name(const weft_record_field *f, int d)
+{
+    return f->n_dims == 1  ? f->is_text ? "byte" : "element"
+           : f->n_dims > 3 ? more_names[d]
+                           : dim_names[d];
 }
 
 static bool is_open(const weft_record_field *f)
@@ -41,10 +52,12 @@ static weft_status check_sizes(const weft_records *records, int64_t record, int 
     for (int d = 0; d < f->n_dims; d++)
         if (first[d] != now[d])
             return weft_fail(error, WEFT_USAGE,
-                             "%.160s: %s of record %lld has %lld in dim %d, and the first record "
-                             "has %lld; give all the same size",
+                             "%.160s: %s of record %lld has %lld %ss, and the first record has "
+                             "%lld; give all the same size%s",
                              weft_records_file(records, 0), f->name, (long long)record,
-                             (long long)now[d], d + 1, (long long)first[d]);
+                             (long long)now[d], dim_name(f, d), (long long)first[d],
+                             f->n_dims == 3 && d < 2 ? ", or name one that they are scaled to"
+                                                     : "");
     return WEFT_OK;
 }
 
@@ -74,10 +87,7 @@ static weft_status describe(const weft_records *records, int i, weft_field *fiel
     if (!field->is_ragged) WEFT_TRY(weft_records_shape(records, 0, i, dims, error));
     field->shape.n_dims = f->n_dims;
     for (int d = 0; d < f->n_dims; d++) {
-        const char *name = f->n_dims == 1  ? f->is_text ? "byte" : "element"
-                           : f->n_dims > 3 ? more_names[d]
-                                           : dim_names[d];
-        field->shape.dims[d].name = name;
+        field->shape.dims[d].name = dim_name(f, d);
         field->shape.dims[d].size = dims[d];
     }
     return WEFT_OK;
@@ -86,13 +96,17 @@ static weft_status describe(const weft_records *records, int i, weft_field *fiel
 static weft_status describe_all(const weft_records *records, weft_chain_found *found,
                                 weft_error *error)
 {
+    char list[200] = "";
     found->records = weft_records_count(records);
     found->n_fields = weft_records_fields(records);
+    for (int i = 0; i < found->n_fields && strlen(list) + 2 < sizeof list; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "",
+                 weft_records_field(records, i)->name);
     if (found->n_fields > WEFT_MAX_FIELDS)
         return weft_fail(error, WEFT_USAGE,
                          "%.200s: records have %d fields, and a chain has up to %d; name those "
-                         "that are wanted",
-                         weft_records_file(records, 0), found->n_fields, WEFT_MAX_FIELDS);
+                         "that are wanted: %s",
+                         weft_records_file(records, 0), found->n_fields, WEFT_MAX_FIELDS, list);
     for (int i = 0; i < found->n_fields; i++)
         WEFT_TRY(describe(records, i, &found->fields[i], error));
     return WEFT_OK;
@@ -101,13 +115,64 @@ static weft_status describe_all(const weft_records *records, weft_chain_found *f
 static const weft_chain_kind records_kind = {
     .name = "records", .read = records_read, .close = records_close, .count = records_count};
 
+/* Classes have their folders' names, and files their folders: neither is in the bytes. */
+static weft_status say_classes(const weft_records *records, weft_chain **chain, weft_error *error)
+{
+    size_t bytes = 64;
+    int n;
+    const char *const *names = weft_records_classes(records, &n);
+    const int field = n > 0 ? weft_chain_field(*chain, "label") : -1;
+    if (field < 0) return WEFT_OK;
+    (*chain)->found.fields[field].labels = names;
+    (*chain)->found.fields[field].n_labels = n;
+    (*chain)->found.fields[field].ids = "classes";
+    for (int i = 0; i < n; i++)
+        bytes += strlen(names[i]) + 2;
+    char *text = malloc(bytes), digits[WEFT_HASH_DIGITS + 1];
+    if (text == NULL) {
+        weft_chain_close(chain);
+        return weft_fail_memory(error, bytes);
+    }
+    const weft_hash hash = weft_records_labels_hash(records);
+    weft_hash_print(&hash, digits);
+    size_t used = (size_t)sprintf(text, "%d (hash %s)", n, digits);
+    for (int i = 0; i < n; i++)
+        used += (size_t)sprintf(text + used, "%s%s", i > 0 ? ", " : " ", names[i]);
+    const weft_status status = weft_chain_say(chain, "classes", text, error);
+    free(text);
+    return status;
+}
+
+static weft_status say_size(const weft_open_options *o, weft_chain **chain, weft_error *error)
+{
+    char text[64];
+    if (o->rows <= 0) return WEFT_OK;
+    snprintf(text, sizeof text, "%lld x %lld", (long long)o->rows, (long long)o->columns);
+    return weft_chain_say(chain, "scaled to", text, error);
+}
+
+static weft_status check_scale(const weft_open_options *o, const char *path, weft_error *error)
+{
+    const bool is_none = o->rows == 0 && o->columns == 0;
+    if (is_none || (o->rows >= 1 && o->columns >= 1 && o->rows <= 1 << 14 && o->columns <= 1 << 14))
+        return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.240s: images of %lld rows and %lld columns; both are 1 to 16384, or both 0 "
+                     "for images as they are",
+                     path, (long long)o->rows, (long long)o->columns);
+}
+
 weft_status weft_records_source(const char *path, const weft_open_options *options,
                                 weft_chain **chain, weft_error *error)
 {
-    const weft_records_options o = {.format = options->format, .fields = options->fields};
+    const weft_records_options o = {.format = options->format,
+                                    .fields = options->fields,
+                                    .rows = options->rows,
+                                    .columns = options->columns};
     weft_chain_found found = {0};
     weft_records *records;
     char print[WEFT_RECORDS_PRINT];
+    WEFT_TRY(check_scale(options, path, error));
     WEFT_TRY(weft_records_open(path, &o, &records, error));
     weft_status status = describe_all(records, &found, error);
     if (status == WEFT_OK) status = weft_records_print(records, print, error);
@@ -117,6 +182,9 @@ weft_status weft_records_source(const char *path, const weft_open_options *optio
     }
     const char *format = weft_records_format(records);
     WEFT_TRY(weft_chain_make(&records_kind, records, &found, chain, error));
+    (*chain)->format = format;
     WEFT_TRY(weft_chain_say(chain, format, print, error));
+    WEFT_TRY(say_classes(records, chain, error));
+    WEFT_TRY(say_size(options, chain, error));
     return options->fields ? weft_chain_say(chain, "fields", options->fields, error) : WEFT_OK;
 }

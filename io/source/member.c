@@ -6,6 +6,7 @@
 
 #include "npy.h"
 #include "plugin.h"
+#include "scale.h"
 
 typedef enum member_type { BYTES, TEXT, NUMBER, IMAGE, ARRAY } member_type;
 
@@ -48,7 +49,9 @@ weft_status weft_member_field(weft_table *table, const char *ending, const weft_
         field = weft_table_field(table, ending, n, WEFT_I64, 0, NULL);
         break;
     case IMAGE:
-        field = weft_table_field(table, ending, n, WEFT_U8, 3, any);
+        field = weft_table_field(table, ending, n, WEFT_U8, 3,
+                                 (int64_t[]){table->rows > 0 ? table->rows : -1,
+                                             table->columns > 0 ? table->columns : -1, -1});
         break;
     case TEXT:
         field = weft_table_text(table, ending, n);
@@ -78,26 +81,47 @@ static weft_status fail_image(const weft_source *source, const weft_member *m, c
         (long long)m->at, why);
 }
 
+/* Sizes that the field has are those that images are scaled to. */
+static weft_image_size scaled_size(const weft_record_field *field, weft_image_size size)
+{
+    if (field->dims[0] > 0) size.rows = field->dims[0];
+    if (field->dims[1] > 0) size.columns = field->dims[1];
+    return size;
+}
+
+static unsigned char *scaled(unsigned char *pixels, weft_image_size from, weft_image_size to)
+{
+    if (from.rows == to.rows && from.columns == to.columns) return pixels;
+    unsigned char *other = malloc((size_t)(to.rows * to.columns * to.channels));
+    if (other != NULL) weft_image_scale(pixels, from, to.rows, to.columns, other);
+    free(pixels);
+    return other;
+}
+
 /* dims [3], pixels begin to end where `to` is given */
-static weft_status read_image(const weft_source *source, const weft_member *m, int64_t *dims,
-                              int64_t begin, int64_t end, unsigned char *to, weft_error *error)
+static weft_status read_image(const weft_source *source, const weft_record_field *field,
+                              const weft_member *m, int64_t *dims, int64_t begin, int64_t end,
+                              unsigned char *to, weft_error *error)
 {
     const weft_files_plugin *plugin;
     char *bytes, why[WEFT_FILES_WHY] = "";
     unsigned char *pixels = NULL;
-    weft_image_size size = {0, 0, 0};
+    weft_image_size own = {0, 0, 0};
     WEFT_TRY(weft_files_load(source->path, "an image or has one", &plugin, error));
     WEFT_TRY(weft_source_take(source, &bytes, m->bytes, m->at, error));
-    bool is_good = plugin->image(bytes, (size_t)m->bytes, &size, NULL, why);
-    const int64_t n = size.rows * size.columns * size.channels;
-    if (is_good && to != NULL && (pixels = malloc((size_t)n)) != NULL) {
-        is_good = end <= n && plugin->image(bytes, (size_t)m->bytes, &size, pixels, why);
-        if (is_good) memcpy(to, pixels + begin, (size_t)(end - begin));
-    }
+    bool is_good = plugin->image(bytes, (size_t)m->bytes, &own, NULL, why);
+    const weft_image_size size = scaled_size(field, own);
+    const int64_t n = own.rows * own.columns * own.channels;
+    if (is_good && to != NULL && (pixels = malloc((size_t)n)) != NULL)
+        is_good = end <= size.rows * size.columns * size.channels &&
+                  plugin->image(bytes, (size_t)m->bytes, &own, pixels, why);
+    if (is_good && pixels != NULL) pixels = scaled(pixels, own, size);
+    if (is_good && pixels != NULL) memcpy(to, pixels + begin, (size_t)(end - begin));
+    const bool has_memory = to == NULL || pixels != NULL;
     free(bytes);
     free(pixels);
     if (!is_good) return fail_image(source, m, why, error);
-    if (to != NULL && pixels == NULL) return weft_fail_memory(error, (size_t)n);
+    if (!has_memory) return weft_fail_memory(error, (size_t)n);
     if (dims != NULL) dims[0] = size.rows, dims[1] = size.columns, dims[2] = size.channels;
     return WEFT_OK;
 }
@@ -122,7 +146,7 @@ weft_status weft_member_shape(const weft_source *source, const weft_record_field
 {
     weft_npy array;
     const member_type type = type_of(ending);
-    if (type == IMAGE) return read_image(source, m, dims, 0, 0, NULL, error);
+    if (type == IMAGE) return read_image(source, field, m, dims, 0, 0, NULL, error);
     dims[0] = m->bytes;
     if (type != ARRAY) return WEFT_OK;
     WEFT_TRY(check_array(source, field, m, &array, error));
@@ -150,7 +174,7 @@ weft_status weft_member_read(const weft_source *source, const weft_record_field 
 {
     weft_npy array;
     const member_type type = type_of(ending);
-    if (type == IMAGE) return read_image(source, m, NULL, begin, end, to, error);
+    if (type == IMAGE) return read_image(source, field, m, NULL, begin, end, to, error);
     if (type == NUMBER) return read_number(source, m, to, error);
     if (type != ARRAY) return weft_source_read(source, to, end - begin, m->at + begin, error);
     WEFT_TRY(check_array(source, field, m, &array, error));

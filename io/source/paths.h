@@ -2,6 +2,8 @@
 #ifndef WEFT_IO_PATHS_H
 #define WEFT_IO_PATHS_H
 
+#include <stdbool.h>
+
 #include "weft/error.h"
 
 typedef struct weft_paths {

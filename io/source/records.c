@@ -8,16 +8,17 @@
 
 #include "../dataset.h"
 #include "../fingerprint.h"
+#include "classes.h"
 #include "paths.h"
 #include "source.h"
 
 /* The first that fits is it: by bytes, then by ending. */
 static const weft_record_kind *const kinds[] = {
-    &weft_kind_npy,     &weft_kind_npz, &weft_kind_tar,   &weft_kind_images,
-    &weft_kind_parquet, &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines,
+    &weft_kind_npy, &weft_kind_npz,   &weft_kind_tar,   &weft_kind_images, &weft_kind_parquet,
+    &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines, &weft_kind_whole,
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
-#define FORMATS "npy, npz, csv, jsonl, lines, tar, images and parquet"
+#define FORMATS "npy, npz, csv, jsonl, lines, text, tar, images and parquet"
 
 typedef struct part {
     weft_table table;
@@ -29,6 +30,7 @@ struct weft_records {
     const weft_record_kind *kind;
     const weft_record_kind *named; /* the format that was said, or NULL */
     weft_paths paths;
+    weft_classes classes;
     int n_parts; /* that are open or half so */
     part *parts; /* [paths.n] */
     int64_t n_records;
@@ -89,6 +91,16 @@ static weft_status find_kind(weft_records *records, const weft_source *source, c
     return WEFT_OK;
 }
 
+bool weft_records_expands(const char *path)
+{
+    weft_source source;
+    char ending[16];
+    bool is_compressed = false;
+    if (weft_source_look(&source, path, ending, &is_compressed, NULL) != WEFT_OK) return false;
+    weft_source_close(&source);
+    return is_compressed;
+}
+
 bool weft_records_finds(const char *format)
 {
     return kind_named(format) != NULL;
@@ -131,21 +143,28 @@ static int find_field(const weft_table *table, const char *name, size_t n)
     return -1;
 }
 
-static weft_status fail_field(const weft_table *table, const char *name, size_t n,
-                              weft_error *error)
+static weft_status fail_field(const weft_records *records, const weft_table *table,
+                              const char *name, size_t n, weft_error *error)
 {
     const char *names[WEFT_RECORD_FIELDS];
     char said[WEFT_RECORD_NAME + 1], list[160] = "";
     int shown = 0;
     snprintf(said, sizeof said, "%.*s", n < WEFT_RECORD_NAME ? (int)n : WEFT_RECORD_NAME, name);
-    for (; shown < table->n_fields && shown < WEFT_RECORD_FIELDS; shown++) {
+    weft_table whole = *table; /* with the fields that are not wanted, too */
+    whole.state = NULL, whole.fields = NULL, whole.n_fields = whole.room = 0;
+    const bool is_open = records->kind->open(&whole, NULL, NULL) == WEFT_OK;
+    for (; is_open && shown < whole.n_fields && shown < WEFT_RECORD_FIELDS; shown++) {
         const size_t used = strlen(list);
-        names[shown] = table->fields[shown].name;
+        names[shown] = whole.fields[shown].name;
         snprintf(list + used, sizeof list - used, "%s%s", shown > 0 ? ", " : "", names[shown]);
     }
     const char *near = weft_nearest(said, names, shown);
-    return weft_source_fail(&table->source, error, "it has no field %s%s%s%s; it has: %s", said,
-                            near ? "; did you mean " : "", near ? near : "", near ? "?" : "", list);
+    const weft_status status =
+        weft_source_fail(&table->source, error, "it has no field %s%s%s%s; it has: %s", said,
+                         near ? "; did you mean " : "", near ? near : "", near ? "?" : "", list);
+    if (whole.state != NULL) records->kind->close(&whole);
+    free(whole.fields);
+    return status;
 }
 
 /* The fields of the first file, as they are wanted. */
@@ -168,7 +187,7 @@ static weft_status choose(weft_records *records, const char *wanted, weft_error 
         while (n > 0 && wanted[n - 1] == ' ')
             n--;
         const int at = find_field(table, wanted, n);
-        if (at < 0) return fail_field(table, wanted, n, error);
+        if (at < 0) return fail_field(records, table, wanted, n, error);
         if (records->n_fields < WEFT_RECORD_FIELDS)
             records->fields[records->n_fields++] = table->fields[at];
         wanted += length;
@@ -207,7 +226,7 @@ static weft_status match(weft_records *records, part *p, weft_error *error)
         const weft_record_field *f = &records->fields[i];
         char one[160], other[160];
         p->of[i] = find_field(&p->table, f->name, strlen(f->name));
-        if (p->of[i] < 0) return fail_field(&p->table, f->name, strlen(f->name), error);
+        if (p->of[i] < 0) return fail_field(records, &p->table, f->name, strlen(f->name), error);
         if (same_field(f, &p->table.fields[p->of[i]])) continue;
         print_field(&p->table.fields[p->of[i]], one);
         print_field(f, other);
@@ -220,14 +239,18 @@ static weft_status match(weft_records *records, part *p, weft_error *error)
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static weft_status open_part(weft_records *records, int i, const char *wanted, weft_error *error)
+static weft_status open_part(weft_records *records, int i, const weft_records_options *o,
+                             weft_error *error)
 {
     part *p = &records->parts[i];
+    const char *wanted = o->fields;
     char ending[16];
     const bool is_kept = records->paths.n <= WEFT_SOURCE_MANY;
     WEFT_TRY(weft_source_open(&p->table.source, records->paths.paths[i], is_kept, ending, error));
     records->n_parts = i + 1;
     WEFT_TRY(find_kind(records, &p->table.source, ending, error));
+    p->table.rows = o->rows, p->table.columns = o->columns;
+    p->table.label = records->classes.n > 0 ? records->classes.of[i] : -1;
     WEFT_TRY(records->kind->open(&p->table, wanted, error));
     if (p->table.n_records < 1)
         return weft_source_fail(&p->table.source, error, "there is no record in it");
@@ -237,20 +260,20 @@ static weft_status open_part(weft_records *records, int i, const char *wanted, w
     return match(records, p, error);
 }
 
-static weft_status open_all(weft_records *records, const char *wanted, weft_error *error)
+static weft_status open_all(weft_records *records, const weft_records_options *o, weft_error *error)
 {
     const size_t n = (size_t)records->paths.n;
     records->parts = calloc(n, sizeof *records->parts);
     if (records->parts == NULL) return weft_fail_memory(error, n * sizeof *records->parts);
     for (int i = 0; i < records->paths.n; i++)
-        WEFT_TRY(open_part(records, i, wanted, error));
+        WEFT_TRY(open_part(records, i, o, error));
     return WEFT_OK;
 }
 
 weft_status weft_records_open(const char *pattern, const weft_records_options *options,
                               weft_records **records, weft_error *error)
 {
-    const weft_records_options all = {NULL, NULL, 0, 0}, *o = options != NULL ? options : &all;
+    const weft_records_options all = {0}, *o = options != NULL ? options : &all;
     WEFT_GIVEN(records, error);
     *records = NULL;
     WEFT_GIVEN(pattern, error);
@@ -263,7 +286,8 @@ weft_status weft_records_open(const char *pattern, const weft_records_options *o
     if (status == WEFT_OK && o->format != NULL && made->named == NULL)
         status =
             weft_fail(error, WEFT_USAGE, "there is no format %.40s; there are " FORMATS, o->format);
-    if (status == WEFT_OK) status = open_all(made, o->fields, error);
+    if (status == WEFT_OK) status = weft_classes_find(&made->paths, pattern, &made->classes, error);
+    if (status == WEFT_OK) status = open_all(made, o, error);
     if (status != WEFT_OK) weft_records_close(&made);
     *records = made;
     return status;
@@ -282,6 +306,7 @@ void weft_records_close(weft_records **records)
     free(r->parts);
     free(r->fields);
     weft_paths_free(&r->paths);
+    weft_classes_free(&r->classes);
     free(r);
     *records = NULL;
 }
@@ -318,6 +343,18 @@ const weft_record_field *weft_records_field(const weft_records *records, int fie
 {
     return records != NULL && field >= 0 && field < records->n_fields ? &records->fields[field]
                                                                       : NULL;
+}
+
+const char *const *weft_records_classes(const weft_records *records, int *n)
+{
+    *n = records != NULL && records->kind == &weft_kind_images ? records->classes.n : 0;
+    return *n > 0 ? records->classes.names : NULL;
+}
+
+weft_hash weft_records_labels_hash(const weft_records *records)
+{
+    const weft_classes *c = &records->classes;
+    return weft_hash_of(c->of, c->n > 0 ? (size_t)records->paths.n * sizeof *c->of : 0);
 }
 
 /* The file that a record is in: the last that begins at it or before. */

@@ -11,8 +11,9 @@
  * csv, tsv     a line is a record, a column a field: i64, f64, or text
  * jsonl        a line is a record, a key a field: text, a number, or a row of numbers
  * lines        a line of text is a record, its field is text
+ * text         a whole file is a record; only where the format is said
  * tar          files of one key are a record, as webdataset has them; the ending is the field's name
- * images       a JPEG or PNG file is a record: image [row, column, channel] u8
+ * images       a JPEG or PNG file is a record: image [row, column, channel] u8; in folders of classes label, i32, besides
  * parquet      a row is a record: flat columns, and lists of one level
  *
  * Each may be compressed by gzip, zstd, xz, bzip2 or lz4: it is decompressed once, into a file without a name in TMPDIR.
@@ -20,6 +21,7 @@
 #ifndef WEFT_IO_RECORDS_H
 #define WEFT_IO_RECORDS_H
 
+#include "../checkpoint/hash.h"
 #include "weft/dtype.h"
 
 #include <stdbool.h>
@@ -43,6 +45,7 @@ typedef struct weft_records_options {
         *fields; /* "image, label": these in this order; NULL: all, at most WEFT_RECORD_FIELDS */
     int part,
         n_parts; /* of the files, those whose place by name is part modulo n_parts: a host's share; n_parts 0: all */
+    int64_t rows, columns; /* that images are scaled to; 0: they stay as they are */
 } weft_records_options;
 
 /* weft_records_open - files by name, by pattern ("data/[0-9]*.tar"), or all of a folder and of its folders. Names that begin with
@@ -60,6 +63,8 @@ void weft_records_close(weft_records **records);
 /* weft_records_sees - the format of records that the first of these files is certainly of, by its first bytes or, where it is compressed
  * or a text, by its ending; NULL: of none, or it cannot be read. Lines of text are none: a text may be wanted whole. */
 const char *weft_records_sees(const char *pattern);
+/* weft_records_expands - whether a file is compressed, so that it is text only behind that. */
+bool weft_records_expands(const char *path);
 /* weft_records_finds - whether there is a format of that name. */
 bool weft_records_finds(const char *format);
 
@@ -70,6 +75,10 @@ const char *weft_records_file(const weft_records *records, int file);
 const char *weft_records_format(const weft_records *records); /* "csv" */
 int weft_records_fields(const weft_records *records);
 const weft_record_field *weft_records_field(const weft_records *records, int field);
+/* The names of classes that files are of by their folders, [*n], whose numbers are the field "label"; NULL: of none. */
+const char *const *weft_records_classes(const weft_records *records, int *n);
+/* Of which class each file is, in a hash. */
+weft_hash weft_records_labels_hash(const weft_records *records);
 
 /* weft_records_shape - the sizes of a field of one record.
  *

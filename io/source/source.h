@@ -23,7 +23,9 @@ typedef struct weft_source {
 /* A file of records, open. */
 typedef struct weft_table {
     weft_source source;
-    void *state; /* the kind's */
+    int64_t rows, columns; /* that images are scaled to; 0: they are not */
+    int label;             /* the class of the file; -1: of none */
+    void *state;           /* the kind's */
     int64_t n_records;
     int n_fields;
     weft_record_field *fields; /* [room], of malloc */
@@ -96,6 +98,6 @@ bool weft_text_f64(const char *text, size_t n, double *number);
 /* ---- the kinds ---------------------------------------------------------------------------------- */
 
 extern const weft_record_kind weft_kind_npy, weft_kind_npz, weft_kind_csv, weft_kind_jsonl,
-    weft_kind_lines, weft_kind_tar, weft_kind_images, weft_kind_parquet;
+    weft_kind_lines, weft_kind_tar, weft_kind_images, weft_kind_parquet, weft_kind_whole;
 
 #endif

@@ -31,6 +31,7 @@ Lazy tensors need no program: what Python does is written down, and computed onc
     print(loss)
 """
 import ctypes
+import importlib
 import json
 import os
 import warnings
@@ -46,7 +47,7 @@ from ._numbers import DTYPES
 from ._values import Dim, Error, Handle, Value
 
 __all__ = ["Batches", "Dataset", "Dim", "Error", "Graph", "Layer", "Layout", "Mesh", "Module", "Optimizer", "Parameter", "Program", "Recompiled",
-           "Session", "Tape", "Tensor", "Traffic", "Value", "Variable", "c", "cond", "custom_gradient", "grad", "gradients", "jit", "samples",
+           "Session", "Tape", "Tensor", "Traffic", "Value", "Variable", "c", "cond", "custom_gradient", "data", "grad", "gradients", "jit", "samples",
            "scan", "session", "tensor", "trainable", "version", "vmap", "while_loop"]
 
 
@@ -417,6 +418,8 @@ _wrappers = {}  # not among the module's own names: weft.max is not Python's
 
 
 def __getattr__(name):
+    if name == "data":  # weft.data is read when somebody asks for it
+        return importlib.import_module("weft.data")
     if name in _wrappers:
         return _wrappers[name]
     function = c.functions.get("weft_" + name)

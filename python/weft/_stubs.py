@@ -20,7 +20,7 @@ from ._tensor import Tensor, tensor
 from ._variable import Tape, VariableTensor, grad, variable as Variable
 from ._trace import jit, scan, vmap, while_loop
 from ._values import Error, Value
-from . import _c as c
+from . import _c as c, data
 
 class Dim(NamedTuple):
     name: str

@@ -34,7 +34,7 @@ BUFFER_SIZES = {
     "weft_spec_print.bytes", "weft_links_text.bytes", "weft_layout_spec.bytes", "weft_layout_skipped.room", "weft_trainable.room",
     "weft_plan_traffic.room", "weft_measured_traffic.room", "weft_plan_offsets.room", "weft_stored_steps.room",
     "weft_trace_begin.n_parts", "weft_all_gather_start.send_bytes", "weft_comm_gather.bytes", "weft_broadcast.bytes", "weft_emit.n_in", "weft_emit_element.n_in",
-    "weft_dtype_get.index", "weft_dtype_put.index",
+    "weft_chain_lengths.n", "weft_chain_read.bytes", "weft_dtype_get.index", "weft_dtype_put.index",
     "weft_emit_dim.n_in", "weft_size_take.known", "weft_move_create_joined.n_parts", "weft_machine_model_rates.room", "weft_plan_prices.room", "weft_machine_model_differs.room",
 }  # fmt: skip
 
@@ -57,7 +57,7 @@ GOOD = {
     "weft_mean_over.out": "f->rows_only", "weft_einsum.out": "f->rows_only", "weft_einsum_n.out": "f->rows_only",
     "weft_slice.begin": "1", "weft_dropout.rate": "0.5", "weft_warmup_cosine.total": "100",
     "weft_warmup_cosine.warmup": "10", "weft_warmup.warmup": "10", "weft_schedule_rate.schedule": '"cosine"', "weft_schedule_check.schedule": '"linear"', "weft_layout_store.dim": '"row"',
-    "weft_chain_open.path": "f->book", "weft_text_open.path": "f->book", "weft_text_open.seq": "4",
+    "weft_chain_open.path": "f->book", "weft_chain_text.path": "f->book", "weft_chain_read.n": "1", "weft_chain_lengths.n": "1", "weft_text_open.path": "f->book", "weft_text_open.seq": "4",
     "weft_tokens_open.path": "f->words", "weft_tokens_open.n_words": "8", "weft_tokens_open.seq": "4",
     "weft_stored_open.path": "f->run", "weft_dataset_fact_file.path": "f->book", "weft_dataset_bound.name": '"tokens"', "weft_dataset_highest.name": '"tokens"',
     "weft_stored_steps.directory": "f->run", "weft_stored_best.directory": "f->run", "weft_dataset_take.n": "1", "weft_checkpoints_open.directory": "f->fresh_run",

@@ -310,6 +310,13 @@ static const weft_open_options *good_weft_open_options_ptr(fixture *f)
     (void)f;
     return &o;
 }
+static const weft_text_options *good_weft_text_options_ptr(fixture *f)
+{
+    static weft_text_options o;
+    (void)f;
+    o = (weft_text_options){.seq = 4};
+    return &o;
+}
 static const weft_feed_options *good_weft_feed_options_ptr(fixture *f)
 {
     static weft_feed_options o;

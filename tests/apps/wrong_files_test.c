@@ -68,12 +68,14 @@ static const struct {
              {"empty", "empty", false}};
 enum { N_WRONG = sizeof wrong / sizeof *wrong };
 
-static void try_all(const char *const *commands, int n, bool reads_text)
+/* unpacks: gzip is no other kind to these commands. */
+static void try_all(const char *const *commands, int n, bool reads_text, bool unpacks)
 {
     char line[LINE];
     for (int c = 0; c < n; c++)
         for (int i = 0; i < N_WRONG; i++) {
             if (reads_text && wrong[i].is_text) continue;
+            if (unpacks && strcmp(wrong[i].name, "gz") == 0) continue;
             snprintf(line, sizeof line, commands[c], wrong[i].name);
             check_refused(line, wrong[i].kind);
         }
@@ -85,7 +87,7 @@ static void test_tensors_are_not_read_from_other_files(void)
         "sh -c 'ln -sf %s x.safetensors; weft ckpt import x.safetensors out'",
         "sh -c 'ln -sf %s x.h5; weft ckpt import x.h5 out'",
     };
-    try_all(commands, 2, false);
+    try_all(commands, 2, false, false);
     check_refused("weft ckpt import npz out", "NumPy arrays (.npz)");
     check_refused("weft ckpt show npz", "npz is no checkpoint: it is NumPy arrays");
     check_refused("weft ckpt list lfs", "lfs is no checkpoint: it is a pointer of Git LFS");
@@ -98,11 +100,14 @@ static void test_texts_are_not_read_from_other_files(void)
 {
     static const char *const commands[] = {
         "weft tokens train %s words",
-        "gpt train --data %s --steps 1 --run r --quiet",
         "charlm --data %s --steps 1 --run r",
         "word2vec --data %s --steps 1 --run r",
     };
-    try_all(commands, sizeof commands / sizeof *commands, true);
+    static const char *const gpt = "gpt train --data %s --steps 1 --run r --quiet";
+    try_all(commands, sizeof commands / sizeof *commands, true, false);
+    try_all(&gpt, 1, true, true);
+    check_refused("gpt train --data gz --steps 1 --run r --quiet",
+                  "gz breaks off after 0 decompressed bytes");
     check_refused("sh -c 'mkdir -p folder; weft tokens train folder words'", "not a directory");
 }
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGES = ["README.md", "docs/coming-from.md", "docs/python.md"]
+PAGES = ["README.md", "docs/coming-from.md", "docs/data.md", "docs/python.md"]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 

@@ -71,6 +71,8 @@ ROWS = [
     (None, "mnist draw digits", ""),
     (None, "mnist --data digits --hidden 4 --steps 2 --run e --eval-share 0.1", ""),
     ("metrics", None, "e/metrics.jsonl"),
+    (None, "!table", "words.csv"),
+    ("data", "weft data words.csv --records 2 --json", ""),
     ("tune", "weft tune --vary rate=1e-3|1e-2 --search grid --json -- mnist --data digits --hidden 4 --steps 2", ""),
     (None, "!start mnist --data digits --hidden 4 --steps 10000000 --run f", "f/metrics.jsonl"),
     ("top", "weft top f --json", ""),
@@ -192,6 +194,9 @@ def outputs(line, reads, is_data):
             truncate(reads)
         elif line == "!stop":
             stop()
+        elif line == "!table":
+            with open(reads, "w", encoding="utf-8") as file:
+                file.write("word,length\nmesh,4\nlayout,6\n")
         else:
             start(line, reads)
         return []

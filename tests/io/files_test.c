@@ -5,6 +5,7 @@
 #include "weft/data.h"
 
 #include <jpeglib.h>
+#include <math.h>
 #include <png.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -107,6 +108,116 @@ static void test_a_folder_of_images_is_a_chain(void)
     weft_chain_close(&chain);
 }
 
+/* Three images, in these folders of a folder; the chain of it. */
+static weft_chain *open_classes(const char *name, const char *const folders[3],
+                                const weft_open_options *o)
+{
+    weft_error error = WEFT_NO_ERROR;
+    weft_chain *chain = NULL;
+    char path[128];
+    mkdir(path_of(name), 0700);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", name, folders[i]);
+        mkdir(path_of(path), 0700);
+        snprintf(path, sizeof path, "%s/%s/%d.png", name, folders[i], i);
+        write_bytes(path, png_bytes, png_n);
+    }
+    CHECK_OK(weft_chain_open(path_of(name), o, &chain, &error), error);
+    return chain;
+}
+
+static void check_label(const weft_chain *chain, int64_t record, int32_t expected)
+{
+    weft_error error = WEFT_NO_ERROR;
+    int32_t label = -1;
+    CHECK_OK(weft_chain_read(chain, record, 1, 1, &label, sizeof label, &error), error);
+    CHECK_EQ_INT(label, expected);
+}
+
+/* Paths are in the order of their bytes, "a-b/" before "a/", and classes in that of their names. */
+static void test_images_have_the_class_of_their_folder(void)
+{
+    static const char *const folders[3] = {"b", "a-b", "a"}, *const others[3] = {"b", "a", "a"},
+                             *const names[3] = {"a", "a-b", "b"};
+    weft_chain *chain = open_classes("classes", folders, NULL),
+               *other = open_classes("others", others, NULL);
+    CHECK_EQ_INT(weft_chain_labels(chain, 1), 3);
+    CHECK_EQ_INT(weft_chain_labels(other, 1), 2);
+    CHECK_EQ_INT(weft_chain_labels(chain, 0), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(strcmp(weft_chain_label(chain, 1, i), names[i]) == 0);
+    CHECK(weft_chain_label(chain, 1, 3) == NULL && weft_chain_label(NULL, 0, 0) == NULL);
+    check_label(chain, 0, 1), check_label(chain, 1, 0), check_label(chain, 2, 2);
+    CHECK_TEXT(weft_chain_facts(chain), "classes: 3 (hash ");
+    CHECK_TEXT(weft_chain_facts(chain), " a, a-b, b");
+    CHECK(strcmp(weft_chain_facts(chain), weft_chain_facts(other)) != 0);
+    weft_error error = WEFT_NO_ERROR;
+    weft_chain *two[2] = {chain, other}, *joined = NULL;
+    CHECK_EQ_INT(weft_chain_concat(two, 2, &joined, &error), WEFT_USAGE);
+    CHECK_TEXT(error.message, "label of chain 0 is of 3 classes, and of chain 1 of 2");
+    weft_chain_close(&chain), weft_chain_close(&other);
+}
+
+/* Images beside the folders have no class, and then none has. */
+static void test_images_beside_folders_leave_all_without_a_class(void)
+{
+    static const char *const folders[3] = {"a", "b", "c"};
+    weft_error error = WEFT_NO_ERROR;
+    weft_chain *chain = open_classes("beside", folders, NULL);
+    CHECK_EQ_INT(weft_chain_fields(chain), 2);
+    weft_chain_close(&chain);
+    write_bytes("beside/x.png", png_bytes, png_n);
+    CHECK_OK(weft_chain_open(path_of("beside"), NULL, &chain, &error), error);
+    CHECK_EQ_INT(weft_chain_fields(chain), 1);
+    weft_chain_close(&chain);
+    CHECK_OK(weft_chain_open(path_of("beside/?/*.png"), NULL, &chain, &error), error);
+    CHECK_EQ_INT(weft_chain_labels(chain, 1), 3);
+    weft_chain_close(&chain);
+}
+
+/* The mean of what rows [y, y + 1) of `rows` and columns alike cover, in doubles. */
+static double mean_of(int rows, int columns, int r, int c, int k)
+{
+    double sum = 0;
+    for (int y = 0; y < HIGH; y++)
+        for (int x = 0; x < WIDE; x++) {
+            const double high = fmin(y + 1, (double)(r + 1) * HIGH / rows) -
+                                fmax(y, (double)r * HIGH / rows),
+                         wide = fmin(x + 1, (double)(c + 1) * WIDE / columns) -
+                                fmax(x, (double)c * WIDE / columns);
+            if (high > 0 && wide > 0) sum += high * wide * pixels[(y * WIDE + x) * COLOURS + k];
+        }
+    return sum * rows * columns / (HIGH * WIDE);
+}
+
+static void check_scale(int rows, int columns)
+{
+    static const char *const folders[3] = {"a", "b", "c"};
+    const weft_open_options o = {.rows = rows, .columns = columns};
+    unsigned char there[32 * 32 * COLOURS];
+    weft_error error = WEFT_NO_ERROR;
+    weft_chain *chain = open_classes("scaled", folders, &o);
+    const weft_shape *shape = weft_chain_field_shape(chain, 0);
+    CHECK(shape != NULL && shape->dims[0].size == rows && shape->dims[1].size == columns);
+    CHECK_OK(weft_chain_read(chain, 1, 1, 0, there, (int64_t)rows * columns * COLOURS, &error),
+             error);
+    for (int i = 0; i < rows * columns * COLOURS; i++) {
+        const int pixel = i / COLOURS;
+        CHECK(fabs(there[i] - mean_of(rows, columns, pixel / columns, pixel % columns,
+                                      i % COLOURS)) <= 0.5 + 1e-9);
+    }
+    weft_chain_close(&chain);
+}
+
+static void test_images_are_scaled_by_the_mean_of_areas(void)
+{
+    check_scale(HIGH, WIDE);
+    check_scale(3, 3);
+    check_scale(4, 7);
+    check_scale(13, 20);
+    check_scale(1, 1);
+}
+
 static void test_zstd_changes_nothing_but_the_file(void)
 {
     static const char csv[] = "a,b\n1,x\n2,y\n";
@@ -196,6 +307,9 @@ int main(int argc, char **argv)
     make_images();
     RUN(test_images_are_what_was_written);
     RUN(test_a_folder_of_images_is_a_chain);
+    RUN(test_images_have_the_class_of_their_folder);
+    RUN(test_images_beside_folders_leave_all_without_a_class);
+    RUN(test_images_are_scaled_by_the_mean_of_areas);
     RUN(test_zstd_changes_nothing_but_the_file);
     RUN(test_cut_and_changed_images_end_no_process);
     weft_test_.running = "test_without_the_plug_in_its_package_is_named";

@@ -115,6 +115,9 @@ FAULTS = [
     # ---- data and checkpoints
     Fault("order_has_one_sample_too_many", "io/permute.c", "while (x >= (uint64_t)n)", "while (x > (uint64_t)n)", "^io/permute$"),
     Fault("ignored_ids_are_refused", "io/bounds.c", " && (int64_t)x[i] != b->ignored) return i;", ") return i;", "^io/dataset$|^apps/data$|^ops/cross_entropy$"),
+    Fault("texts_run_together", "io/windows.c", "*to++ = '\\n', at++;", "*to++ = ' ', at++;", "^io/windows$"),
+    Fault("frozen_passes_differ", "io/order.c", "return i % o->records;", "return i;", "^io/windows$"),
+    Fault("facts_without_room_are_dropped", "io/told.c", "weft_hash_add(&t->more, said, strlen(said) + 1);", "", "^io/windows$"),
     Fault("cut_begins_with_its_run", "io/checkpoint/runs.c", " + (cut->at - runs->at);", ";", "^io/runs$"),
     Fault("hashes_are_not_compared", "io/checkpoint/hash.c", "sizeof a->bytes) == 0;", "0) == 0;", "^io/checkpoint|^io/facts$"),
 ]

@@ -24,9 +24,12 @@ typedef struct weft_chain weft_chain; /* opaque */
 typedef struct weft_open_options {
     const char *format; /* "text", "tokens", "npy", ...; NULL: by the file's first bytes */
     const char *fields; /* the names of those to take, "image,label"; NULL: all that there are */
+    /* of images: each is scaled to that many, by the mean of the area that a pixel covers; 0: they stay as they are */
+    int64_t rows, columns;
 } weft_open_options;
 
-/* weft_chain_open - the records of a file. options may be NULL.
+/* weft_chain_open - the records of a file, of those that a pattern names, or of a folder. options may be NULL. Images in folders within
+ * one have a field "label" besides: the number of their folder by its name.
  * returns  WEFT_IO for a file that cannot be read; WEFT_USAGE for one that has no records, or is of no known format */
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_open(const char *path,
                                                      const weft_open_options *options,
@@ -41,6 +44,32 @@ WEFT_API int weft_chain_fields(const weft_chain *chain);
 WEFT_API const char *weft_chain_field_name(const weft_chain *chain, int field);
 WEFT_API weft_dtype weft_chain_field_dtype(const weft_chain *chain, int field);
 WEFT_API const weft_shape *weft_chain_field_shape(const weft_chain *chain, int field);
+/* Whether records have other sizes of the field's first dim. false for NULL or a field that is not there. */
+WEFT_API bool weft_chain_is_ragged(const weft_chain *chain, int field);
+/* How many classes a field's numbers are of, and what they are called; 0, NULL where they have no names. */
+WEFT_API int weft_chain_labels(const weft_chain *chain, int field);
+WEFT_API const char *weft_chain_label(const weft_chain *chain, int field, int label);
+/* Of a source the format of its files, "csv"; of a stage its name, "shuffle"; "" for NULL. */
+WEFT_API const char *weft_chain_format(const weft_chain *chain);
+/* weft_chain_facts - what the chain is, in words, as the facts of a dataset of it: what each source and stage says, and the digest of all
+ * that decides its records. Borrowed; "" for NULL, or where there is no memory. */
+WEFT_API const char *weft_chain_facts(weft_chain *chain);
+
+/* weft_text_options - how text is read: windows of seq + 1, as weft_text_open has them. */
+typedef struct weft_text_options {
+    int64_t seq; /* at least 1 */
+    int64_t
+        n_words; /* 0: bytes; else files are of tokens of so many words, 1 to 65536 (weft_tokens_open) */
+    const char
+        *field; /* of records: the one with the text; NULL: "text", or the only text there is */
+} weft_text_options;
+/* weft_chain_text - fields "tokens" and "targets" [seq]: of a text, of all texts that a pattern names, or of a text field of JSON lines,
+ * CSV, Parquet, tar. Texts and records are joined, with a line break between two; files of tokens are not joined.
+ * cost     8 bytes a record, and all of them read once
+ * returns  WEFT_IO for a file that cannot be read; WEFT_USAGE for too little text, or a field that has none */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_text(const char *path,
+                                                     const weft_text_options *options,
+                                                     weft_chain **chain, weft_error *error);
 
 /* weft_chain_samples - records that a function makes, as weft_samples_open has them; several threads may call it, if the dataset has
  * several (weft_chain_dataset). */
@@ -59,6 +88,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_take(weft_chain **chain, int64_t
 /* weft_chain_repeat - a pass is so many passes of the chain: what is shuffled after it is shuffled across them. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_repeat(weft_chain **chain, int64_t times,
                                                        weft_error *error);
+/* weft_chain_freeze - each pass is the first one again: a permutation, or random numbers, that stay. A part that is taken
+ * of it then has the same records in each pass: one to learn from, and one to look at. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_freeze(weft_chain **chain, weft_error *error);
 /* weft_chain_concat, _interleave, _mix - one chain of n, 1 to 4096, with the same fields. They are taken over, and chains [n] is
  * NULL then. concat: one behind the other. interleave: one of each in turn, of those that have some left. mix: as weights [n] say, each
  * above 0. In every stretch each has its share, to less than two records, and begins again when it is at its end. A pass has as many
@@ -90,6 +122,18 @@ typedef struct weft_map_options {
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_map(weft_chain **chain,
                                                     const weft_map_options *options,
                                                     weft_error *error);
+
+/* ---- reading without a program ---- */
+
+/* weft_chain_lengths - how many of its first dim a field has in records [first, first + n): others in each only where it is ragged.
+ * lengths [n] out. weft_chain_read - its numbers of these records, in its dtype, record behind record, into to [bytes]; several
+ * threads may read one chain. returns WEFT_USAGE for records or a field that are none, or more than there is room for */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_lengths(const weft_chain *chain, int64_t first,
+                                                        int64_t n, int field, int64_t *lengths,
+                                                        weft_error *error);
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_read(const weft_chain *chain, int64_t first,
+                                                     int64_t n, int field, void *to, int64_t bytes,
+                                                     weft_error *error);
 
 /* ---- end ---- */
 

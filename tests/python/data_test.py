@@ -1,0 +1,204 @@
+"""data_test.py ROOT [MESH LAYOUT]: chains from Python: records and batches are those of the files, in C's order, with threads and from any
+position; programs are fed from what Python iterates, on one rank and on several; what cannot be is an exception with a sentence.
+
+LIBWEFT names the library. Exit status 77: numpy is not here."""
+import os
+import sys
+import tempfile
+import threading
+
+from start import np, root, weft
+
+import weft.data
+
+mesh, layout = (sys.argv[2], sys.argv[3]) if len(sys.argv) > 3 else ("data:2", "batch:data")
+RECORDS = 25
+folder = tempfile.mkdtemp(prefix="weft-data-")
+texts = ["", *("word " * (i * 7 % 5) + str(i) for i in range(1, RECORDS))]
+
+
+def path_of(name):
+    return os.path.join(folder, name)
+
+
+def write_files():
+    np.save(path_of("x.npy"), np.arange(RECORDS * 6, dtype="f4").reshape(RECORDS, 2, 3))
+    with open(path_of("t.jsonl"), "w", encoding="utf-8") as file:
+        file.writelines(f'{{"id": {i}, "text": "{text}", "row": {list(range(i % 3 + 1))}}}\n' for i, text in enumerate(texts))
+    with open(path_of("n.csv"), "w", encoding="utf-8") as file:
+        file.writelines(["id,half\n", *(f"{i},{i / 2}\n" for i in range(RECORDS))])
+
+
+def refused(kind, words, function, *given, **options):
+    try:
+        function(*given, **options)
+    except kind as error:
+        assert all(word in str(error) for word in words.split("|")), f"{error} does not say {words}"
+        return
+    raise AssertionError(f"nothing was raised that says {words}")
+
+
+def numbers(name="n.csv"):
+    return weft.data.open(path_of(name))
+
+
+def test_records_are_those_of_the_file():
+    chain = numbers()
+    assert len(chain) == RECORDS and chain.format == "csv"
+    assert [(field.name, field.dtype, field.dims) for field in chain.fields] == [("id", "i64", ()), ("half", "f64", ())]
+    for i, record in enumerate(chain):
+        assert record["id"] == i and record["half"] == i / 2
+    assert chain[RECORDS + 3]["id"] == 3
+    batch = weft.data.open(path_of("x.npy")).read(4, 3)
+    assert batch["array"].dtype == np.float32 and np.array_equal(batch["array"], np.arange(150, dtype="f4").reshape(25, 2, 3)[4:7])
+
+
+def test_texts_and_rows_of_other_sizes_are_lists():
+    chain = weft.data.open(path_of("t.jsonl"), fields=["text", "row"])
+    found = chain.read(0, RECORDS)
+    assert found["text"] == texts
+    assert [list(row) for row in found["row"]] == [list(range(i % 3 + 1)) for i in range(RECORDS)]
+    text, row = chain.fields
+    assert text.is_text and text.dims[0][1] is None and row.is_ragged and not row.is_text
+
+
+def order(seed, n, i):
+    return i // n * n + weft.c.lib.weft_permute(seed + i // n * 0xD6E8FEB86659FD93 & (1 << 64) - 1, n, i % n)
+
+
+def test_a_shuffle_has_the_order_of_c():
+    chain = numbers().shuffle(seed=7)
+    found = [int(i) for batch in chain.batch(4, passes=3) for i in batch["id"]]
+    assert found == [order(7, RECORDS, i) % RECORDS for i in range(3 * RECORDS)]
+
+
+def test_threads_and_positions_change_nothing():
+    def scale(batch):
+        return {"x": batch["half"] * 10, "id": batch["id"]}
+
+    def batches(ahead, threads, position=0):
+        made = numbers().shuffle(seed=2).map(scale).batch(4, passes=2)
+        made.position = position
+        return made.prefetch(ahead, threads) if ahead else made
+
+    plain = list(batches(0, 0))
+    assert [len(batch["x"]) for batch in plain] == [4, 4, 4, 4, 4, 4, 1] * 2 and len(batches(0, 0)) == 7
+    for ahead, threads in ((1, 1), (3, 2), (8, 4)):
+        for one, other in zip(plain, batches(ahead, threads), strict=True):
+            assert np.array_equal(one["x"], other["x"]) and np.array_equal(one["id"], other["id"])
+    interrupted, seen = batches(3, 2), []
+    for batch in interrupted:
+        seen.append(batch)
+        if len(seen) == 5:
+            break
+    rest = list(batches(2, 1, position=interrupted.position))
+    assert interrupted.position == 20 and np.array_equal(rest[0]["id"], plain[5]["id"]) and np.array_equal(rest[-1]["id"], plain[-1]["id"])
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def test_each_for_is_the_next_pass():
+    batches = numbers().shuffle(seed=1).batch(10, drop=True)
+    first, second = ([list(map(int, batch["id"])) for batch in batches] for _ in range(2))
+    assert len(first) == len(second) == 2 == len(batches) and first != second and batches.position == 2 * RECORDS
+    frozen = numbers().shuffle(seed=1).freeze().batch(10)
+    assert [list(batch["id"]) for batch in frozen] == [list(batch["id"]) for batch in frozen]
+
+
+def test_chains_are_joined():
+    both = weft.data.concat([numbers().take(0, 5), numbers().take(20)])
+    assert [int(record["id"]) for record in both] == [*range(5), *range(20, 25)]
+    turns = weft.data.interleave([numbers().take(0, 2), numbers().take(10, 3)])
+    assert [int(record["id"]) for record in turns] == [0, 10, 1, 11, 12]
+    mixed = weft.data.mix([numbers().take(0, 10), numbers().take(10, 10)], [3, 1])
+    assert sum(int(record["id"]) < 10 for record in mixed) == 15 and "mix 0.75:0.25" in mixed.facts
+    a = numbers()
+    weft.data.concat([a, numbers()])
+    refused(weft.Error, "closed", len, a)
+    assert numbers().facts == numbers().facts != numbers().shuffle(1).facts
+    windows = weft.data.text(path_of("t.jsonl"), 8)
+    joined = "\n".join(texts).encode()
+    assert bytes(windows[2]["tokens"]) == joined[16:24] and bytes(windows[2]["targets"]) == joined[17:25]
+
+
+def program_of(n):
+    g = weft.Graph()
+    x = g.input("half", [("batch", n)], "f64")
+    return weft.Program(weft.Mesh(mesh), layout, [weft.sum([], x)])
+
+
+def test_a_program_is_fed_from_what_python_iterates():
+    program, total = program_of(4), []
+    made = ({"half": [i, i, i, i + 0.5]} for i in range(9))
+    for _ in weft.data.feed(program, made, ahead=3):
+        program.run()
+        total.append(program.read(program.values[0]))
+    assert total == [4 * i + 0.5 for i in range(9)]
+    for batch in weft.data.feed(program, numbers().map(lambda batch: {"half": batch["half"]}).batch(4, passes=None).prefetch()):
+        if batch["half"][0] == 2:
+            break
+    assert threading.active_count() == 1
+
+    def breaks():
+        yield {"half": np.zeros(4)}
+        raise KeyError("the third")
+
+    refused(KeyError, "the third", list, weft.data.feed(program, breaks()))
+    refused(weft.Error, "no input id", list, weft.data.feed(program, numbers().batch(4)))
+    refused(TypeError, "dicts of arrays", list, weft.data.feed(program, [1]))
+    refused(TypeError, "a weft.Program", list, weft.data.feed(1, []))
+    assert threading.active_count() == 1
+
+
+def test_a_chain_is_a_data_set_of_c():
+    program = program_of(5)
+    data = weft.data.open(path_of("n.csv"), fields="half").dataset(n_threads=2, n_ahead=2)
+    weft.dataset_start(data, program)
+    for step in range(4):
+        weft.dataset_next(data, program)
+        program.run()
+        assert program.read(program.values[0]) == sum(range(5 * step, 5 * step + 5)) / 2
+    assert weft.dataset_facts(data).startswith("data: csv: ")
+
+
+def test_what_cannot_be_is_an_exception_with_a_sentence():
+    refused(weft.Error, "No such file|as n.csv", weft.data.open, path_of("m.csv"))
+    refused(weft.Error, "did you mean half?", weft.data.open, path_of("n.csv"), fields=["halv"])
+    refused(weft.Error, "nearest is", weft.data.open, path_of("n.csv"), format="txet")
+    refused(weft.Error, "there are 25; take less", numbers().take, 20, 9)
+    refused(ValueError, "batch: n is 0", numbers().batch, 0)
+    refused(ValueError, "a pass has 25 records", numbers().batch, 26, drop=True)
+    refused(ValueError, "seed is -1", numbers().shuffle, -1)
+    refused(TypeError, "cannot be called", numbers().map, 3)
+    refused(TypeError, "gave ndarray; it gives a dict", list, numbers().map(lambda batch: batch["id"]).batch(4))
+    refused(ValueError, "was given 4 records and gave 2 records of id", list, numbers().map(lambda batch: {"id": batch["id"][:2]}).batch(4))
+    refused(weft.Error, "C does not call", numbers().map(dict).dataset)
+    refused(weft.Error, "map the whole", weft.data.concat, [numbers().map(dict)])
+    refused(ValueError, "2 chains and 1 weights", weft.data.mix, [numbers(), numbers()], [1])
+    refused(weft.Error, "weight 1 is 0", weft.data.mix, [numbers(), numbers()], [1, 0])
+    a = numbers()
+    refused(weft.Error, "twice", weft.data.mix, [a, a], [1, 1])
+    refused(weft.Error, "field 0 of chain 0", weft.data.concat, [weft.data.open(path_of("n.csv"), fields="id"), weft.data.open(path_of("x.npy"))])
+    refused(weft.Error, "title", weft.data.text, path_of("t.jsonl"), 8, field="title")
+
+
+def test_a_file_that_changes_ends_the_reading():
+    with open(path_of("c.csv"), "w", encoding="utf-8") as file:
+        file.writelines(["id\n", *(f"{i}\n" for i in range(100))])
+    batches = weft.data.open(path_of("c.csv")).batch(10).prefetch(2, 2)
+    iterator = iter(batches)
+    next(iterator)
+    with open(path_of("c.csv"), "a", encoding="utf-8") as file:
+        file.write("100\n")
+    refused(weft.Error, "was changed while it is read", list, iterator)
+    assert threading.active_count() == 1
+
+
+if __name__ == "__main__":
+    write_files()
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            print(name)
+    import shutil
+
+    shutil.rmtree(folder)

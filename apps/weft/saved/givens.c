@@ -33,14 +33,17 @@ static bool next_word(const char **at, given *g)
 static weft_status fail_shape(const given *g, const char *path, const weft_chain *chain,
                               weft_error *error)
 {
-    char wanted[256], there[256];
+    const weft_shape *row = weft_chain_field_shape(chain, 0);
+    char wanted[256], there[256] = "";
+    size_t used = 0;
     weft_shape_print(weft_shape_of(g->value), wanted, sizeof wanted);
-    weft_shape_print(weft_chain_field_shape(chain, 0), there, sizeof there);
-    return weft_fail(
-        error, WEFT_USAGE,
-        "--input %.80s=%.200s: the file has %lld of %s, and the program wants %s; give "
-        "as many numbers along each dim",
-        g->name, path, (long long)weft_chain_records(chain), there, wanted);
+    for (int d = 0; d < row->n_dims && used < sizeof there; d++)
+        used += (size_t)snprintf(there + used, sizeof there - used, " x %lld",
+                                 (long long)row->dims[d].size);
+    return weft_fail(error, WEFT_USAGE,
+                     "--input %.80s=%.200s: the file has %lld%s numbers, and the program wants %s; "
+                     "give as many along each dim",
+                     g->name, path, (long long)weft_chain_records(chain), there, wanted);
 }
 
 /* A file's first dim counts its records, the others are a record's. */

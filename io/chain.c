@@ -117,11 +117,15 @@ static void add_text(weft_hashing *hashing, const char *text)
 
 static void add_field(weft_hashing *hashing, const weft_field *field)
 {
-    char shape[512];
-    weft_shape_print(&field->shape, shape, sizeof shape);
+    char size[24];
     add_text(hashing, field->name);
     add_text(hashing, weft_dtype_name(field->dtype));
-    add_text(hashing, shape);
+    for (int d = 0; d < field->shape.n_dims; d++) {
+        snprintf(size, sizeof size, "%lld", (long long)field->shape.dims[d].size);
+        add_text(hashing, field->shape.dims[d].name);
+        add_text(hashing, size);
+    }
+    add_text(hashing, field->is_ragged ? "ragged" : "");
 }
 
 weft_hash weft_chain_digest(const weft_chain *chain)

@@ -391,8 +391,11 @@ weft_status weft_chain_interleave(weft_chain **chains, int n, weft_chain **chain
     return weft_stage_make(&interleave_kind, o, &found, "", chains, n, chain, error);
 }
 
-/* Each place goes to the operand that lacks most of its share so far. */
-static weft_status fill_table(order *o, const double *weights, double sum, weft_error *error)
+/* Shares are whole numbers of so many parts: the same on any machine, and what the setting says of them is all of them. */
+enum { PARTS = 1000000000 };
+
+/* Each place goes to the operand that lacks most of its share so far. shares [n] in parts. */
+static weft_status fill_table(order *o, const int64_t *shares, weft_error *error)
 {
     o->table = calloc((size_t)o->n_table, sizeof *o->table);
     o->ranks = calloc((size_t)o->n_table, sizeof *o->ranks);
@@ -400,15 +403,28 @@ static weft_status fill_table(order *o, const double *weights, double sum, weft_
         return weft_fail_memory(error, (size_t)o->n_table * sizeof *o->table);
     for (int64_t place = 0; place < o->n_table; place++) {
         int most = 0;
-        double lack = -1e300;
+        int64_t lack = INT64_MIN;
         for (int k = 0; k < o->n; k++) {
-            const double its = weights[k] / sum * (double)(place + 1) - (double)o->places[k];
+            const int64_t its = shares[k] * (place + 1) - o->places[k] * PARTS;
             if (its > lack) lack = its, most = k;
         }
         o->table[place] = (uint16_t)most;
         o->ranks[place] = (uint16_t)o->places[most]++;
     }
     return WEFT_OK;
+}
+
+/* "0.7:0.25:0.05" */
+static void print_shares(const int64_t *shares, int n, char *text)
+{
+    for (int k = 0; k < n; k++) {
+        char *end = text + sprintf(text, "%s%lld.%09lld", k > 0 ? ":" : "",
+                                   (long long)(shares[k] / PARTS), (long long)(shares[k] % PARTS));
+        while (end[-1] == '0')
+            *--end = '\0';
+        if (end[-1] == '.') *--end = '\0';
+        text = end;
+    }
 }
 
 static weft_status check_weights(const double *weights, int n, double *sum, double *least,
@@ -444,20 +460,23 @@ weft_status weft_chain_mix(weft_chain **chains, const double *weights, int n, we
     order *o = new_order(pick_mixed, chains, n);
     if (o == NULL) return weft_fail_memory(error, sizeof *o);
     o->records = found.records;
-    for (o->n_table = TABLE; o->n_table < LONGEST_TABLE; o->n_table *= 2)
-        if (least / sum * (double)o->n_table >= LEAST_PLACES) break;
-    weft_status status = fill_table(o, weights, sum, error);
+    int64_t *shares = calloc((size_t)n, sizeof *shares);
     char *setting = malloc((size_t)n * 32 + 1);
-    if (status == WEFT_OK && setting == NULL) status = weft_fail_memory(error, (size_t)n * 32);
-    if (status != WEFT_OK) {
-        order_close(o);
-        free(setting);
-        return status;
-    }
-    for (size_t k = 0, used = 0; k < (size_t)n; k++)
-        used += (size_t)sprintf(setting + used, "%s%.6g", k > 0 ? ":" : "", weights[k] / sum);
+    weft_status status = WEFT_OK;
+    if (shares == NULL || setting == NULL) status = weft_fail_memory(error, (size_t)n * 32);
+    for (int k = 0; k < n && status == WEFT_OK; k++)
+        shares[k] = (int64_t)(weights[k] / sum * PARTS + 0.5);
+    const int64_t least_share = (int64_t)(least / sum * PARTS + 0.5);
+    for (o->n_table = TABLE; o->n_table < LONGEST_TABLE; o->n_table *= 2)
+        if (least_share * o->n_table >= (int64_t)LEAST_PLACES * PARTS) break;
+    if (status == WEFT_OK) status = fill_table(o, shares, error);
+    if (status == WEFT_OK) print_shares(shares, n, setting);
     found.varies = true;
-    status = weft_stage_make(&mix_kind, o, &found, setting, chains, n, chain, error);
+    if (status == WEFT_OK)
+        status = weft_stage_make(&mix_kind, o, &found, setting, chains, n, chain, error);
+    else
+        order_close(o);
     free(setting);
+    free(shares);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "dataset.h"
 #include "source/records.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,25 +54,47 @@ static bool is_one_file(const char *path)
     return strpbrk(path, "*?[") == NULL;
 }
 
+static weft_status open_by_format(const char *path, const weft_open_options *o, weft_chain **chain,
+                                  weft_error *error)
+{
+    const weft_source_format *found = NULL;
+    weft_open_options texts = *o; /* of several each is a record */
+    const bool is_text = o->format != NULL && strcmp(o->format, "text") == 0;
+    texts.format = "text";
+    if (o->format != NULL ? !is_text && weft_records_finds(o->format)
+                          : weft_records_sees(path) != NULL)
+        return weft_records_source(path, o, chain, error);
+    if (!is_one_file(path) && (o->format == NULL || is_text))
+        return weft_records_source(path, &texts, chain, error);
+    if (o->format != NULL) WEFT_TRY(find_named(path, o->format, &found, error));
+    if (o->format == NULL) WEFT_TRY(find_seen(path, &found, error));
+    return found->open(path, o, chain, error);
+}
+
+static weft_status check_images(const char *path, const weft_open_options *o, weft_chain **chain,
+                                weft_error *error)
+{
+    bool has_images = o->rows == 0 && o->columns == 0;
+    for (int f = 0; f < (*chain)->found.n_fields; f++)
+        has_images |= (*chain)->found.fields[f].shape.n_dims == 3;
+    if (has_images) return WEFT_OK;
+    char format[40];
+    snprintf(format, sizeof format, "%.30s", weft_chain_format(*chain));
+    weft_chain_close(chain);
+    return weft_fail(error, WEFT_USAGE,
+                     "%.240s has no images that could be scaled to %lld x %lld: it is %s; leave "
+                     "rows and columns 0",
+                     path, (long long)o->rows, (long long)o->columns, format);
+}
+
 weft_status weft_chain_open(const char *path, const weft_open_options *options, weft_chain **chain,
                             weft_error *error)
 {
     static const weft_open_options none = {0};
     const weft_open_options *o = options ? options : &none;
-    const weft_source_format *found = NULL;
     WEFT_GIVEN(chain, error);
     *chain = NULL;
     WEFT_GIVEN(path, error);
-    const bool is_text = o->format != NULL && strcmp(o->format, "text") == 0;
-    if (o->format != NULL ? !is_text && weft_records_finds(o->format)
-                          : weft_records_sees(path) != NULL)
-        return weft_records_source(path, o, chain, error);
-    if (!is_one_file(path)) { /* of texts each is a record */
-        const weft_open_options texts = {.format = "text"};
-        if (o->format == NULL || strcmp(o->format, "text") == 0)
-            return weft_records_source(path, &texts, chain, error);
-    }
-    if (o->format != NULL) WEFT_TRY(find_named(path, o->format, &found, error));
-    if (o->format == NULL) WEFT_TRY(find_seen(path, &found, error));
-    return found->open(path, o, chain, error);
+    WEFT_TRY(open_by_format(path, o, chain, error));
+    return check_images(path, o, chain, error);
 }

@@ -1,4 +1,4 @@
-/* images: folders of images by class, as chains. Which fifth is for the test is a permutation of a fixed seed: of each class some. */
+/* images: folders of images by class, as chains. A permutation of a fixed seed decides which fifth is for the test. */
 #include "images.h"
 
 #include <dirent.h>

@@ -93,7 +93,10 @@ static unsigned char *scaled(unsigned char *pixels, weft_image_size from, weft_i
 {
     if (from.rows == to.rows && from.columns == to.columns) return pixels;
     unsigned char *other = malloc((size_t)(to.rows * to.columns * to.channels));
-    if (other != NULL) weft_image_scale(pixels, from, to.rows, to.columns, other);
+    if (other != NULL)
+        weft_image_scale(
+            pixels, &(weft_scaling){from.rows, from.columns, from.channels, to.rows, to.columns},
+            other);
     free(pixels);
     return other;
 }

@@ -2,11 +2,15 @@
 #ifndef WEFT_IO_SCALE_H
 #define WEFT_IO_SCALE_H
 
-#include "plugin.h"
+#include <stdint.h>
 
-/* weft_image_scale - pixels [size] into to [rows, columns, size.channels]: each the mean of the area that it covers, rounded, exact in
- * integers, so the same everywhere. Local. */
-void weft_image_scale(const unsigned char *pixels, weft_image_size size, int64_t rows,
-                      int64_t columns, unsigned char *to);
+typedef struct weft_scaling {
+    int64_t rows, columns, channels; /* of an image */
+    int64_t to_rows, to_columns;     /* that it gets */
+} weft_scaling;
+
+/* weft_image_scale - pixels [rows, columns, channels] into to [to_rows, to_columns, channels]: each the mean of the area that it covers,
+ * rounded, exact in integers, so the same everywhere. Local. */
+void weft_image_scale(const unsigned char *pixels, const weft_scaling *scaling, unsigned char *to);
 
 #endif

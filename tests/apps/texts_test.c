@@ -114,6 +114,10 @@ static void test_what_cannot_be_learned_is_one_sentence(void)
     check_refused("--data lines.jsonl --field titel", 2, "no field titel", "did you mean title?");
     check_refused("--data lines.jsonl --field id", 2, "id is i64 of 0 dims, and no text",
                   "lines.jsonl");
+    CHECK_EQ_INT(
+        text_folder_run("printf '\\350\\363\\064\\001abcdefghijklmnopqr' > t.tokens")->status, 0);
+    check_refused("--data text.txt,t.tokens", 2, "t.tokens is no text: it is a file of tokens",
+                  "--tokens");
     check_refused("--data text.txt,z", 2, "z is no text: it is a program", "name a file of text");
     check_refused("--data tiny.txt --mesh data:4 --layout batch:data", 2,
                   "tiny.txt has 2 windows of seq 8, and 4 ranks", "fewer ranks");

@@ -136,6 +136,13 @@ static void test_what_has_no_text_is_one_sentence(void)
     check_refused("t.jsonl", &large, WEFT_USAGE, "60 records", "needs 1048577");
     check_refused("c*.txt", &seq, WEFT_IO, "c*.txt", "no file is called so");
     check_refused("b11.txt", &seq, WEFT_IO, "No such file", "as b10.txt");
+    weft_error error = {0};
+    weft_chain *chain = NULL;
+    CHECK_EQ_INT(weft_chain_open(path_of("t.csv"), &(weft_open_options){.rows = 4, .columns = 4},
+                                 &chain, &error),
+                 WEFT_USAGE);
+    CHECK_TEXT(error.message, "no images that could be scaled to 4 x 4: it is csv");
+    CHECK(chain == NULL);
     check_refused("", &seq, WEFT_IO, "not a regular file", "/*.txt'");
 }
 
@@ -215,6 +222,26 @@ static void test_a_long_value_keeps_a_hash_of_all_of_it(void)
     CHECK(strcmp(first, "a, b") == 0);
 }
 
+/* The same shares in other numbers are the same mixture; others are another. */
+static void test_a_mixture_is_told_by_its_shares(void)
+{
+    static const double weights[3][3] = {{0.6, 0.3, 0.1}, {60, 30, 10}, {0.6, 0.3, 0.1000001}};
+    weft_error error = {0};
+    weft_hash hashes[3];
+    for (int i = 0; i < 3; i++) {
+        weft_chain *parts[3] = {NULL}, *chain = NULL;
+        for (int k = 0; k < 3; k++)
+            CHECK_OK(weft_chain_open(path_of("t.csv"), NULL, &parts[k], &error), error);
+        if (!CHECK_OK(weft_chain_mix(parts, weights[i], 3, &chain, &error), error)) return;
+        CHECK_TEXT(weft_chain_facts(chain), i < 2 ? "data: mix 0.6:0.3:0.1; "
+                                                  : "data: mix 0.59999994:0.29999997:0.10000009");
+        hashes[i] = weft_chain_digest(chain);
+        weft_chain_close(&chain);
+    }
+    CHECK(weft_hash_equal(&hashes[0], &hashes[1]));
+    CHECK(!weft_hash_equal(&hashes[0], &hashes[2]));
+}
+
 /* ---- reading ---------------------------------------------------------------------------------------- */
 
 static void test_records_are_read_one_behind_the_other(void)
@@ -255,6 +282,7 @@ int main(void)
     RUN(test_what_is_taken_of_a_frozen_order_stays_apart);
     RUN(test_facts_without_room_are_counted_and_hashed);
     RUN(test_a_long_value_keeps_a_hash_of_all_of_it);
+    RUN(test_a_mixture_is_told_by_its_shares);
     RUN(test_records_are_read_one_behind_the_other);
     snprintf(line, sizeof line, "rm -rf %s", folder);
     CHECK_EQ_INT(system(line), 0);

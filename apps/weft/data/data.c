@@ -30,11 +30,11 @@ const option_table data_table = {
     .about = "what data files hold: formats, records, fields",
 };
 
-enum { SHOWN = 60 /* letters or numbers of a field */ };
+enum { SHOWN = 60 /* letters or numbers of a field */, LARGE = 1 << 26 };
 
 /* ---- numbers of a record -------------------------------------------------------------------------- */
 
-/* Of one field of a record, own it; n: how many numbers. */
+/* Of one field of a record, own it; n: how many numbers; NULL: too many to show some of them. */
 static weft_status read_field(const weft_chain *chain, int64_t record, int field, void **numbers,
                               int64_t *n, weft_error *error)
 {
@@ -45,6 +45,7 @@ static weft_status read_field(const weft_chain *chain, int64_t record, int field
     for (int d = 0; d < shape->n_dims; d++)
         *n *= d == 0 ? length : shape->dims[d].size;
     const int64_t bytes = *n * (int64_t)weft_dtype_bytes(weft_chain_field_dtype(chain, field));
+    if (bytes > LARGE) return WEFT_OK;
     *numbers = calloc(1, (size_t)bytes + 1);
     if (*numbers == NULL) return weft_fail_memory(error, (size_t)bytes + 1);
     return weft_chain_read(chain, record, 1, field, *numbers, bytes, error);
@@ -93,7 +94,9 @@ static weft_status print_record(const weft_chain *chain, int64_t record, weft_er
         int64_t n;
         const weft_status status = read_field(chain, record, f, &numbers, &n, error);
         printf("    %-12s ", weft_chain_field_name(chain, f));
-        if (status == WEFT_OK && is_text(chain, f))
+        if (status == WEFT_OK && numbers == NULL)
+            printf("%lld numbers", (long long)n);
+        else if (status == WEFT_OK && is_text(chain, f))
             print_text(numbers, n);
         else if (status == WEFT_OK)
             print_numbers(dtype, numbers, n, weft_chain_field_shape(chain, f)->n_dims == 0);
@@ -189,7 +192,7 @@ static weft_status record_json(const weft_chain *chain, int64_t record, json_t *
         const weft_status status = read_field(chain, record, f, &numbers, &n, error);
         if (status == WEFT_OK)
             json_object_set_new(object, weft_chain_field_name(chain, f),
-                                numbers_json(chain, f, numbers, n));
+                                numbers ? numbers_json(chain, f, numbers, n) : json_null());
         free(numbers);
         WEFT_TRY(status);
     }

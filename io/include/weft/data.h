@@ -93,7 +93,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_repeat(weft_chain **chain, int64
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_freeze(weft_chain **chain, weft_error *error);
 /* weft_chain_concat, _interleave, _mix - one chain of n, 1 to 4096, with the same fields. They are taken over, and chains [n] is
  * NULL then. concat: one behind the other. interleave: one of each in turn, of those that have some left. mix: as weights [n] say, each
- * above 0. In every stretch each has its share, to less than two records, and begins again when it is at its end. A pass has as many
+ * above 0; their shares are taken to nine digits. In every stretch each has its share, to less than two records, and begins again when it is at its end. A pass has as many
  * records as all of them. returns WEFT_USAGE for other fields, a weight that is not above 0 or below 1/65536 of all */
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_concat(weft_chain **chains, int n,
                                                        weft_chain **chain, weft_error *error);

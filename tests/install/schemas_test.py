@@ -15,6 +15,8 @@ import time
 BIN, SCHEMAS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
 SMALL = "--layers 1 --width 8 --heads 2 --seq 8 --batch 4 --quiet"
+SAVED = os.path.abspath(os.path.join(os.path.dirname(__file__), "scores.weft"))
+LOSS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../oracle/saved_1.weft"))
 MESH = "--mesh data:2,model:2 --layout batch:data,hidden:model,heads:model,vocab:model"
 TRAIN = "gpt train " + SMALL
 WIDE = "--width 64 --seq 16 --batch 8"
@@ -73,6 +75,8 @@ ROWS = [
     ("metrics", None, "e/metrics.jsonl"),
     (None, "!table", "words.csv"),
     ("data", "weft data words.csv --records 2 --json", ""),
+    ("saved-run", f"weft run {SAVED} --input x=0.5 --mesh data:1 --json", ""),
+    ("saved-run", f"weft run {LOSS} --input x=0.5 --mesh data:1 --json", ""),
     ("tune", "weft tune --vary rate=1e-3|1e-2 --search grid --json -- mnist --data digits --hidden 4 --steps 2", ""),
     (None, "!start mnist --data digits --hidden 4 --steps 10000000 --run f", "f/metrics.jsonl"),
     ("top", "weft top f --json", ""),

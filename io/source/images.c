@@ -1,4 +1,4 @@
-/* images: a JPEG or PNG file is a record. The plug-in decodes its pixels. */
+/* images: a JPEG or PNG file is a record. Its pixels are decoded in a process apart. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,12 @@
-/* member: a whole file of one value: an image, an array, a number, a text. Images are the plug-in's. */
+/* member: a whole file of one value: an image, an array, a number, a text. Images are decoded in a process apart. */
 #include "member.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../apart/apart.h"
 #include "npy.h"
-#include "plugin.h"
 
 typedef enum member_type { BYTES, TEXT, NUMBER, IMAGE, ARRAY } member_type;
 
@@ -69,37 +70,27 @@ weft_status weft_member_field(weft_table *table, const char *ending, const weft_
 
 /* ---- images ---------------------------------------------------------------------------------------- */
 
-static weft_status fail_image(const weft_source *source, const weft_member *m, const char *why,
-                              weft_error *error)
-{
-    return weft_source_fail(
-        source, error,
-        "the image at byte %lld cannot be read: %.200s; get it again, or leave it out",
-        (long long)m->at, why);
-}
-
 /* dims [3], pixels begin to end where `to` is given */
 static weft_status read_image(const weft_source *source, const weft_member *m, int64_t *dims,
-                              int64_t begin, int64_t end, unsigned char *to, weft_error *error)
+                              int64_t begin, int64_t end, void *to, weft_error *error)
 {
-    const weft_files_plugin *plugin;
-    char *bytes, why[WEFT_FILES_WHY] = "";
-    unsigned char *pixels = NULL;
-    weft_image_size size = {0, 0, 0};
-    WEFT_TRY(weft_files_load(source->path, "an image or has one", &plugin, error));
-    WEFT_TRY(weft_source_take(source, &bytes, m->bytes, m->at, error));
-    bool is_good = plugin->image(bytes, (size_t)m->bytes, &size, NULL, why);
-    const int64_t n = size.rows * size.columns * size.channels;
-    if (is_good && to != NULL && (pixels = malloc((size_t)n)) != NULL) {
-        is_good = end <= n && plugin->image(bytes, (size_t)m->bytes, &size, pixels, why);
-        if (is_good) memcpy(to, pixels + begin, (size_t)(end - begin));
-    }
-    free(bytes);
-    free(pixels);
-    if (!is_good) return fail_image(source, m, why, error);
-    if (to != NULL && pixels == NULL) return weft_fail_memory(error, (size_t)n);
+    char place[260];
+    weft_apart *a;
+    weft_status status = WEFT_OK;
+    snprintf(place, sizeof place, "%.200s: the image at byte %lld", source->path, (long long)m->at);
+    WEFT_TRY(weft_source_check(source, error));
+    WEFT_TRY(weft_apart_take(source->path, "an image or has one",
+                             (weft_apart_key){source->number, m->at}, m->bytes, &a, error));
+    if (!a->has_it) status = weft_source_read(source, a->from, m->bytes, m->at, error);
+    if (!a->has_it && status == WEFT_OK) status = weft_apart_image(a, place, error);
+    const files_answer size = a->answer;
+    if (status == WEFT_OK && to != NULL && end > size.rows * size.columns * size.channels)
+        status = weft_source_fail(source, error, "the image at byte %lld has changed its size",
+                                  (long long)m->at);
+    if (status == WEFT_OK && to != NULL) memcpy(to, a->to + begin, (size_t)(end - begin));
+    weft_apart_give(a);
     if (dims != NULL) dims[0] = size.rows, dims[1] = size.columns, dims[2] = size.channels;
-    return WEFT_OK;
+    return status;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------- */

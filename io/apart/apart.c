@@ -94,7 +94,8 @@ weft_status weft_apart_take(const char *path, const char *need, weft_apart_key k
     a->has_it =
         key.source != 0 && a->process.key.source == key.source && a->process.key.at == key.at;
     if (!a->has_it) {
-        a->process.key = key;
+        a->wanted = key;
+        a->process.key.source = 0;
         a->n = n;
         a->from = a->room;
         a->to = a->room + (n + 63) / 64 * 64;
@@ -138,7 +139,7 @@ weft_status weft_apart_image(weft_apart *a, const char *place, weft_error *error
         status = fail_lie(a, place, error);
     a->used = FILES_LARGEST; /* who fails may have written anywhere */
     if (status == WEFT_OK) a->used = a->n + s->rows * s->columns * s->channels;
-    if (status != WEFT_OK) a->process.key.source = 0;
+    if (status == WEFT_OK) a->process.key = a->wanted;
     return status;
 }
 
@@ -147,7 +148,7 @@ weft_status weft_apart_block(files_task task, const char *path, const char *plac
 {
     static const char *const needs[FILES_TASKS] = {
         [FILES_SNAPPY] = "compressed by snappy", [FILES_ZSTD] = "compressed by zstd"};
-    weft_apart *a;
+    weft_apart *a = NULL;
     if (bytes < 0 || bytes > FILES_LARGEST)
         return weft_fail(error, WEFT_USAGE, "%.240s has %lld bytes, and at most 256 MiB can be",
                          place, (long long)bytes);

@@ -25,9 +25,10 @@ typedef struct weft_apart {
     files_answer answer;
     /* ---- private ---- */
     char program[WEFT_PROGRAM_PATH], *arguments[2];
-    int64_t n, used; /* bytes; of the room */
-    char *room;      /* [files_room] that both see */
-    int file;        /* of the room */
+    weft_apart_key wanted; /* of what is being decoded */
+    int64_t n, used;       /* bytes; of the room */
+    char *room;            /* [files_room] that both see */
+    int file;              /* of the room */
 } weft_apart;
 
 /* weft_apart_take - a process that is free, one that has the key's if there is one, for this thread alone until weft_apart_give.

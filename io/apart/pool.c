@@ -29,7 +29,7 @@ static void own(weft_pool *pool)
     pool->owner = getpid();
 }
 
-weft_process *weft_pool_take(weft_pool *pool, weft_apart_key key, bool is_any)
+static weft_process *take_one(weft_pool *pool, weft_apart_key key, bool is_any)
 {
     weft_process **best = NULL;
     weft_lock_take(&pool->lock);
@@ -39,6 +39,14 @@ weft_process *weft_pool_take(weft_pool *pool, weft_apart_key key, bool is_any)
         if (has_key(*p, key)) best = p;
     weft_process *found = best != NULL ? unlink_at(best) : NULL;
     weft_lock_give(&pool->lock);
+    return found;
+}
+
+weft_process *weft_pool_take(weft_pool *pool, weft_apart_key key, bool is_any)
+{
+    weft_process *found;
+    while ((found = take_one(pool, key, is_any)) != NULL && weft_sandbox_has_ended(&found->box))
+        pool->close(found); /* somebody else has ended it: no file */
     return found;
 }
 

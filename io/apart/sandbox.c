@@ -190,3 +190,9 @@ void weft_sandbox_write(weft_sandbox *box, const void *bytes, size_t n)
         n -= (size_t)sent;
     }
 }
+
+bool weft_sandbox_has_ended(const weft_sandbox *box)
+{
+    char byte;
+    return recv(box->pipe, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}

@@ -45,6 +45,8 @@ weft_status weft_sandbox_start(weft_sandbox *box, const weft_sandbox_order *orde
 weft_status weft_sandbox_read(weft_sandbox *box, void *buffer, size_t bytes, weft_error *error);
 /* weft_sandbox_write - tell it something, few bytes enough for a socket's buffer. One that is gone is found by the next read. */
 void weft_sandbox_write(weft_sandbox *box, const void *bytes, size_t n);
+/* weft_sandbox_has_ended - whether a process of which nothing is awaited is gone. */
+bool weft_sandbox_has_ended(const weft_sandbox *box);
 /* weft_sandbox_stop - ends the process if it is still there. Any state is fine. */
 void weft_sandbox_stop(weft_sandbox *box);
 

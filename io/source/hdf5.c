@@ -171,7 +171,7 @@ static weft_status take_fields(weft_table *table, process *p, const char *wanted
 
 static weft_status hdf5_open(weft_table *table, const char *wanted, weft_error *error)
 {
-    process *p;
+    process *p = NULL;
     if ((table->state = calloc(1, sizeof(set))) == NULL)
         return weft_fail_memory(error, sizeof(set));
     WEFT_TRY(start(&table->source, &p, error));
@@ -235,7 +235,7 @@ static weft_status hdf5_read(const weft_table *table, int64_t record, int field,
     const set *s = table->state;
     const stream_rows asked = {
         .tensor = s->tensors[field], .record = record, .begin = begin, .end = end};
-    process *p;
+    process *p = NULL;
     WEFT_TRY(weft_source_check(&table->source, error));
     WEFT_TRY(take_process(table, &p, error));
     weft_sandbox_write(&p->base.box, &asked, sizeof asked);

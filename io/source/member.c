@@ -75,7 +75,7 @@ static weft_status read_image(const weft_source *source, const weft_member *m, i
                               int64_t begin, int64_t end, void *to, weft_error *error)
 {
     char place[260];
-    weft_apart *a;
+    weft_apart *a = NULL;
     weft_status status = WEFT_OK;
     snprintf(place, sizeof place, "%.200s: the image at byte %lld", source->path, (long long)m->at);
     WEFT_TRY(weft_source_check(source, error));
@@ -85,8 +85,7 @@ static weft_status read_image(const weft_source *source, const weft_member *m, i
     if (!a->has_it && status == WEFT_OK) status = weft_apart_image(a, place, error);
     const files_answer size = a->answer;
     if (status == WEFT_OK && to != NULL && end > size.rows * size.columns * size.channels)
-        status = weft_source_fail(source, error, "the image at byte %lld has changed its size",
-                                  (long long)m->at);
+        status = weft_fail(error, WEFT_USAGE, "%.240s has another size than it had", place);
     if (status == WEFT_OK && to != NULL) memcpy(to, a->to + begin, (size_t)(end - begin));
     weft_apart_give(a);
     if (dims != NULL) dims[0] = size.rows, dims[1] = size.columns, dims[2] = size.channels;

@@ -151,6 +151,9 @@ static int do_run(char **words)
 
 /* ---- the runs of a seed --------------------------------------------------------------------------- */
 
+static struct {
+    int runs, mpi, killed;
+} tally;
 static char self[4000], folder[] = "/tmp/weft-chains-XXXXXX";
 
 static way draw_way(dice *d, int number, int64_t from)
@@ -178,6 +181,9 @@ static int start(const way *w, uint64_t seed, const char *where, int victim)
              (unsigned long long)seed, where, w->mesh, w->threads, w->ahead, w->batch,
              (long long)w->dies, victim, where);
     const int status = system(line);
+    tally.runs++;
+    tally.mpi += w->n_processes > 0;
+    tally.killed += w->dies >= 0 && w->dies < SAMPLES;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -285,6 +291,7 @@ int main(int argc, char **argv)
     if (!CHECK(n > 0) || !CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
     jobs_prepare_mpi();
     RUN(test_samples_are_the_same_on_any_mesh_and_after_kills);
+    printf("%d runs, %d of them by mpiexec; %d were killed\n", tally.runs, tally.mpi, tally.killed);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     CHECK_EQ_INT(system(command), 0);
     return weft_test_report();

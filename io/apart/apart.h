@@ -6,7 +6,7 @@
  *     memcpy(to, apart->to, ...);
  *     weft_apart_give(apart);
  *
- * There are as many processes as threads have ever decoded at once, and they stay. What one has decoded last is still there: a key finds
+ * There are as many processes as threads have ever decoded at once, and they stay. The last result of each is still there: a key finds
  * it again, so pieces of one image cost one decoding. All functions are Local, and several threads may call them.
  */
 #ifndef WEFT_IO_APART_H

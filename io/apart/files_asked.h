@@ -1,7 +1,6 @@
 /* files_asked.h (private): what weft-read-files is asked, and answers.
  *
- * Its descriptor 0 is memory that both see, FILES_ROOM bytes of address space, of which there is what was asked for. What is to be
- * decoded lies at its begin, what was decoded from `to` on. The answer is believed in nothing: a file may have taken the process over.
+ * Its descriptor 0 is memory that both see, files_room bytes. The input lies at its begin, the result from `to` on. The answer is believed in nothing: a file may have taken the process over.
  *
  * With the argument "expand" its descriptor 0 is a compressed file: it sends what that holds as stream.h's BYTES, then END, or REFUSED. */
 #ifndef WEFT_IO_FILES_ASKED_H

@@ -11,7 +11,7 @@
 #include <png.h>
 #include <zstd.h>
 #endif
-#if defined WEFT_HAVE_HDF5 && defined WEFT_FILES_FOLDER
+#if defined WEFT_READS_HDF5 && defined WEFT_FILES_FOLDER
 #include <hdf5.h>
 #endif
 
@@ -30,7 +30,7 @@ typedef enum made_kind {
     MADE_JSONL_ZSTD,
     MADE_IMAGES,
 #endif
-#if defined WEFT_HAVE_HDF5 && defined WEFT_FILES_FOLDER
+#if defined WEFT_READS_HDF5 && defined WEFT_FILES_FOLDER
     MADE_HDF5,
 #endif
     MADE_KINDS
@@ -186,7 +186,7 @@ static inline void made_images(const char *folder, uint64_t seed, int n)
 }
 #endif
 
-#if defined WEFT_HAVE_HDF5 && defined WEFT_FILES_FOLDER
+#if defined WEFT_READS_HDF5 && defined WEFT_FILES_FOLDER
 static inline void made_hdf5(const char *path, uint64_t seed, int n)
 {
     static int numbers[MADE_ROOM];
@@ -220,7 +220,7 @@ static inline void made_path(made_kind kind, const char *base, char *path)
         [MADE_JSONL_ZSTD] = ".jsonl.zst",
         [MADE_IMAGES] = "-images",
 #endif
-#if defined WEFT_HAVE_HDF5 && defined WEFT_FILES_FOLDER
+#if defined WEFT_READS_HDF5 && defined WEFT_FILES_FOLDER
         [MADE_HDF5] = ".h5",
 #endif
     };
@@ -275,7 +275,7 @@ static inline void made_file(made_kind kind, const char *base, uint64_t seed, in
         made_images(path, seed, n);
         break;
 #endif
-#if defined WEFT_HAVE_HDF5 && defined WEFT_FILES_FOLDER
+#if defined WEFT_READS_HDF5 && defined WEFT_FILES_FOLDER
     case MADE_HDF5:
         made_hdf5(path, seed, n);
         break;

@@ -1,8 +1,8 @@
-/* random_chains_test: chains that seeds draw give the same samples to the bit on any mesh, by threads and by processes, with any number of
- * reading threads, batches ahead and rows a batch, and after kill -9 at any batch, continued from the last checkpoint on another of these.
+/* random_chains_test: chains that seeds draw give the same samples to the bit on any mesh, by threads and by processes. So they do with any number
+ * of reading threads, batches ahead and rows a batch. A run that kill -9 ended is continued from its last checkpoint with others of these.
  *
- * For each seed this program starts itself several times in turn, by itself or by mpiexec: each run continues the one before, writes down
- * the hash of every sample that it was given, and ends itself by SIGKILL at a drawn sample; the last one does not. The hashes are compared
+ * For each seed this program starts itself several times in turn, by itself or by mpiexec: each run continues the one before. It
+ * writes down the hash of every sample that it was given, and ends itself by SIGKILL at a drawn sample; the last one does not. The hashes are compared
  * with those of the chain asked directly, backwards. A variable sums all numbers, exactly: what was learned from is what was given.
  *
  *     random_chains_test [SEED | --many N]

@@ -76,12 +76,13 @@ typedef struct stream_refusal {
 
 /* ---- how the receiver looks at what it was sent */
 
-/* Whether it is printable and ends within its bytes. */
+/* Whether it is printable and ends within its bytes, with nothing but zeros behind its end. */
 static inline bool stream_is_text(const char *text, size_t bytes)
 {
     const size_t length = strnlen(text, bytes);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7F) return false;
+    for (size_t i = 0; i < bytes; i++)
+        if (i < length ? (unsigned char)text[i] < ' ' || text[i] == 0x7F : text[i] != 0)
+            return false;
     return length < bytes;
 }
 

@@ -36,6 +36,8 @@ weft_status weft_source_fail(const weft_source *source, weft_error *error, const
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    for (char *c = text; *c != '\0'; c++) /* what the file has may be anything */
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = *c == '\n' ? ' ' : '?';
     return weft_fail(error, WEFT_USAGE, "%.200s: %s", source->path, text);
 }
 

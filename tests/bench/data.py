@@ -77,7 +77,10 @@ def timed(batches, size):
 
 
 def grain_tokens(path, workers):
+    """workers: 0 for processes, two; else threads."""
     import grain
+    from absl import flags
+    flags.FLAGS.mark_as_parsed()
 
     class Windows:
         def __init__(self):
@@ -91,9 +94,10 @@ def grain_tokens(path, workers):
             return {"tokens": window[:-1], "targets": window[1:]}
 
     data = grain.MapDataset.source(Windows()).shuffle(seed=1).repeat(2).batch(BATCH)
-    read = data.to_iter_dataset(grain.ReadOptions(num_threads=workers or 1, prefetch_buffer_size=32))
-    if workers >= 2:
-        read = data.to_iter_dataset().mp_prefetch(grain.MultiprocessingOptions(num_workers=workers))
+    if workers:
+        read = data.to_iter_dataset(grain.ReadOptions(num_threads=workers, prefetch_buffer_size=32))
+    else:
+        read = data.to_iter_dataset().mp_prefetch(grain.MultiprocessingOptions(num_workers=2))
     timed(((b["tokens"], b["targets"]) for b in iter(read)), BATCH)
 
 
@@ -161,7 +165,8 @@ def main():
                 "Weft": [PROGRAM, "tokens", tokens, SEQ, BATCH, 16 * batches],
                 **{n: [q, "tokens", tokens, SEQ, BATCH, 16 * batches] for n, q in also.items()},
                 "Grain, 1 thread": [*me, "grain_tokens", tokens, 1],
-                "Grain, 2 processes": [*me, "grain_tokens", tokens, 2]}, a.rounds)
+                "Grain, 16 threads": [*me, "grain_tokens", tokens, 16],
+                "Grain, 2 processes": [*me, "grain_tokens", tokens, 0]}, a.rounds)
         if wanted("images"):
             write_images(Path(folder))
             size = sum(file.stat().st_size for file in Path(folder).glob("*.tar")) / IMAGES

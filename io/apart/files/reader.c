@@ -17,11 +17,18 @@
 #include "../stream.h"
 #include "image.h"
 
-static bool say(char *why, const char *text)
+/* A library's reason as it may stand in a sentence, with nothing behind its end. */
+static void make_clean(char *why, size_t bytes)
 {
-    snprintf(why, FILES_WHY, "%s", text ? text : "no reason given");
+    const size_t length = strnlen(why, bytes - 1);
+    memset(why + length, 0, bytes - length);
     for (char *c = why; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
+}
+
+static bool say(char *why, const char *text)
+{
+    snprintf(why, FILES_WHY, "%s", text);
     return false;
 }
 
@@ -38,7 +45,8 @@ static void send_refused(const char *why)
 {
     stream_refusal refusal;
     memset(&refusal, 0, sizeof refusal);
-    say(refusal.sentence, why);
+    snprintf(refusal.sentence, FILES_WHY, "%s", why ? why : "no reason given");
+    make_clean(refusal.sentence, sizeof refusal.sentence);
     send_message(STREAM_REFUSED, &refusal, sizeof refusal);
 }
 
@@ -115,7 +123,8 @@ static void serve(unsigned char *room)
         memset(&answer, 0, sizeof answer);
         allow_seconds(FILES_PROCESSOR_S);
         answer.is_good = do_task(&asked, room, &answer);
-        say(answer.why, answer.why[0] ? answer.why : "its library gives no reason");
+        if (answer.why[0] == '\0') say(answer.why, "its library gives no reason");
+        make_clean(answer.why, sizeof answer.why);
         allow_seconds(0);
         socket_write(&answer, sizeof answer);
     }

@@ -8,22 +8,23 @@
 #include "fingerprint.h"
 
 /* The first of count that is outside; -1: none. Most often there is none, which is seen without a branch for each: x or n - 1 - x
- * is below 0 where x is outside. */
-#define FIRST(name, T)                                                                             \
+ * is below 0 where x is outside. W: as wide as T, so that a vector has as many; there is no larger T than MOST. */
+#define FIRST(name, T, W, MOST)                                                                    \
     static int64_t name(const weft_bound *b, const void *numbers, int64_t count)                   \
     {                                                                                              \
         const T *x = numbers;                                                                      \
         const uint64_t n = (uint64_t)b->n;                                                         \
-        uint64_t signs = 0;                                                                        \
+        const W last = (W)(b->n - 1 < MOST ? b->n - 1 : MOST);                                     \
+        W signs = 0;                                                                               \
         for (int64_t i = 0; i < count; i++)                                                        \
-            signs |= (uint64_t)x[i] | (n - 1 - (uint64_t)x[i]);                                    \
-        for (int64_t i = 0; signs >> 63 && i < count; i++)                                         \
+            signs |= (W)x[i] | (last - (W)x[i]);                                                   \
+        for (int64_t i = 0; signs >> (8 * sizeof(W) - 1) && i < count; i++)                        \
             if ((uint64_t)(int64_t)x[i] >= n && (int64_t)x[i] != b->ignored) return i;             \
         return -1;                                                                                 \
     }
-FIRST(first_i32, int32_t)
-FIRST(first_i64, int64_t)
-FIRST(first_u8, uint8_t)
+FIRST(first_i32, int32_t, uint32_t, INT32_MAX)
+FIRST(first_i64, int64_t, uint64_t, INT64_MAX)
+FIRST(first_u8, uint8_t, uint32_t, INT32_MAX)
 
 static int64_t (*const firsts[WEFT_DTYPES])(const weft_bound *, const void *, int64_t) = {
     [WEFT_I32] = first_i32, [WEFT_I64] = first_i64, [WEFT_U8] = first_u8};

@@ -30,7 +30,7 @@ static void text_close(void *source)
     free(t);
 }
 
-enum { PART = 256 };
+enum { PART = 256, MOST_ONCE = 1 << 20 /* tokens */ };
 
 /* A part at a time, in memory of its own: `to` may be where `from` is, which keeps a loop from being made of vectors. */
 #define WIDEN(name, NARROW, T)                                                                     \
@@ -73,11 +73,49 @@ static int64_t place_of(const text *t, int field, int64_t sample, int64_t elemen
     return sample * t->seq + element + field;
 }
 
+/* Tokens and targets of a window are the same but for one: they are read once, where the scratch has room. false: they are not near each
+ * other. */
+static bool is_read_once(const text *t, int64_t sample, const weft_want *wants, int n_wants,
+                         int64_t *begin, int64_t *end)
+{
+    int64_t n = 0;
+    *begin = INT64_MAX, *end = 0;
+    for (const weft_want *want = wants; want < wants + n_wants; want++) {
+        const int64_t at = place_of(t, want->field, sample, want->begin),
+                      count = want->end - want->begin;
+        n += count;
+        if (at < *begin) *begin = at;
+        if (at + count > *end) *end = at + count;
+    }
+    return n_wants > 1 && 2 * n > 3 * (*end - *begin) && t->seq > 0 && t->seq <= MOST_ONCE &&
+           *end - *begin <= t->seq + 1;
+}
+
+static weft_status read_once(const text *t, int64_t sample, const weft_want *wants, int n_wants,
+                             int64_t begin, int64_t end, unsigned char *scratch, weft_error *error)
+{
+    const int64_t bytes = t->n_words > 0 ? 2 : 1;
+    WEFT_TRY(weft_file_read(t->file, t->path, scratch, (end - begin) * bytes,
+                            t->begin + begin * bytes, error));
+    for (const weft_want *want = wants; want < wants + n_wants; want++) {
+        const int64_t at = place_of(t, want->field, sample, want->begin),
+                      n = want->end - want->begin;
+        const unsigned char *from = scratch + (at - begin) * bytes;
+        if (widens[t->n_words > 0][want->dtype])
+            widens[t->n_words > 0][want->dtype](want->to, from, n);
+        else
+            memcpy(want->to, from, (size_t)n);
+    }
+    return WEFT_OK;
+}
+
 static weft_status text_read(const void *source, int64_t sample, const weft_want *wants,
                              int n_wants, void *scratch, weft_error *error)
 {
     const text *t = source;
-    (void)scratch;
+    int64_t begin, end;
+    if (is_read_once(t, sample, wants, n_wants, &begin, &end))
+        return read_once(t, sample, wants, n_wants, begin, end, scratch, error);
     for (const weft_want *want = wants; want < wants + n_wants; want++)
         WEFT_TRY(read_at(t, place_of(t, want->field, sample, want->begin), want->end - want->begin,
                          want->dtype, want->to, error));
@@ -203,6 +241,7 @@ static weft_chain_found find(const text *t)
         return found;
     }
     found.records = (t->length - 1) / t->seq;
+    if (t->seq <= MOST_ONCE) found.scratch_bytes = 2 * ((size_t)t->seq + 1);
     found.n_fields = 2;
     found.fields[0] = field_of(t, "tokens", "seq", t->seq);
     found.fields[1] = field_of(t, "targets", "seq", t->seq);

@@ -50,4 +50,6 @@ weft_not_emulated("a library for another processor, which python3 cannot load" p
 weft_not_emulated("they compile programs with the compiler of this machine" install/headers install/examples install/readme install/plugin
                   install/packages)
 weft_not_emulated("it starts programs by their paths" install/pages install/schemas apps/tune)
+weft_not_emulated("an emulator has no filter on system calls, which weft-read-files and weft-read-hdf5 want" io/apart io/files io/hdf5_rows
+                  io/mutated_files io/parquet_pyarrow io/random_chains)
 weft_not_emulated("times under an emulator say nothing" bench/bench)

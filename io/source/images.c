@@ -1,4 +1,5 @@
-/* images: a JPEG or PNG file is a record. The plug-in decodes its pixels. Where files lie in folders of classes, so is its class. */
+/* images: a JPEG or PNG file is a record. Its pixels are decoded in a process apart. Where files lie in folders of classes, so is its
+ * class. */
 #include <stdlib.h>
 #include <string.h>
 

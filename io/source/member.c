@@ -1,11 +1,12 @@
-/* member: a whole file of one value: an image, an array, a number, a text. Images are the plug-in's. */
+/* member: a whole file of one value: an image, an array, a number, a text. Images are decoded in a process apart. */
 #include "member.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../apart/apart.h"
 #include "npy.h"
-#include "plugin.h"
 #include "scale.h"
 
 typedef enum member_type { BYTES, TEXT, NUMBER, IMAGE, ARRAY } member_type;
@@ -72,61 +73,53 @@ weft_status weft_member_field(weft_table *table, const char *ending, const weft_
 
 /* ---- images ---------------------------------------------------------------------------------------- */
 
-static weft_status fail_image(const weft_source *source, const weft_member *m, const char *why,
-                              weft_error *error)
-{
-    return weft_source_fail(
-        source, error,
-        "the image at byte %lld cannot be read: %.200s; get it again, or leave it out",
-        (long long)m->at, why);
-}
-
 /* Sizes that the field has are those that images are scaled to. */
-static weft_image_size scaled_size(const weft_record_field *field, weft_image_size size)
+static weft_scaling scaling_of(const weft_record_field *field, const files_answer *size)
 {
-    if (field->dims[0] > 0) size.rows = field->dims[0];
-    if (field->dims[1] > 0) size.columns = field->dims[1];
-    return size;
+    return (weft_scaling){size->rows, size->columns, size->channels,
+                          field->dims[0] > 0 ? field->dims[0] : size->rows,
+                          field->dims[1] > 0 ? field->dims[1] : size->columns};
 }
 
-static unsigned char *scaled(unsigned char *pixels, weft_image_size from, weft_image_size to)
+/* Pixels begin to end at the size that is wanted. */
+static weft_status put_pixels(const weft_scaling *s, const unsigned char *pixels, int64_t begin,
+                              int64_t end, void *to, weft_error *error)
 {
-    if (from.rows == to.rows && from.columns == to.columns) return pixels;
-    unsigned char *other = malloc((size_t)(to.rows * to.columns * to.channels));
-    if (other != NULL)
-        weft_image_scale(
-            pixels, &(weft_scaling){from.rows, from.columns, from.channels, to.rows, to.columns},
-            other);
-    free(pixels);
-    return other;
+    if (s->rows == s->to_rows && s->columns == s->to_columns) {
+        memcpy(to, pixels + begin, (size_t)(end - begin));
+        return WEFT_OK;
+    }
+    const size_t n = (size_t)(s->to_rows * s->to_columns * s->channels);
+    unsigned char *scaled = malloc(n);
+    if (scaled == NULL) return weft_fail_memory(error, n);
+    weft_image_scale(pixels, s, scaled);
+    memcpy(to, scaled + begin, (size_t)(end - begin));
+    free(scaled);
+    return WEFT_OK;
 }
 
 /* dims [3], pixels begin to end where `to` is given */
 static weft_status read_image(const weft_source *source, const weft_record_field *field,
                               const weft_member *m, int64_t *dims, int64_t begin, int64_t end,
-                              unsigned char *to, weft_error *error)
+                              void *to, weft_error *error)
 {
-    const weft_files_plugin *plugin;
-    char *bytes, why[WEFT_FILES_WHY] = "";
-    unsigned char *pixels = NULL;
-    weft_image_size own = {0, 0, 0};
-    WEFT_TRY(weft_files_load(source->path, "an image or has one", &plugin, error));
-    WEFT_TRY(weft_source_take(source, &bytes, m->bytes, m->at, error));
-    bool is_good = plugin->image(bytes, (size_t)m->bytes, &own, NULL, why);
-    const weft_image_size size = scaled_size(field, own);
-    const int64_t n = own.rows * own.columns * own.channels;
-    if (is_good && to != NULL && (pixels = malloc((size_t)n)) != NULL)
-        is_good = end <= size.rows * size.columns * size.channels &&
-                  plugin->image(bytes, (size_t)m->bytes, &own, pixels, why);
-    if (is_good && pixels != NULL) pixels = scaled(pixels, own, size);
-    if (is_good && pixels != NULL) memcpy(to, pixels + begin, (size_t)(end - begin));
-    const bool has_memory = to == NULL || pixels != NULL;
-    free(bytes);
-    free(pixels);
-    if (!is_good) return fail_image(source, m, why, error);
-    if (!has_memory) return weft_fail_memory(error, (size_t)n);
-    if (dims != NULL) dims[0] = size.rows, dims[1] = size.columns, dims[2] = size.channels;
-    return WEFT_OK;
+    char place[260];
+    weft_apart *a = NULL;
+    weft_status status = WEFT_OK;
+    snprintf(place, sizeof place, "%.200s: the image at byte %lld", source->path, (long long)m->at);
+    WEFT_TRY(weft_source_check(source, error));
+    WEFT_TRY(weft_apart_take(source->path, "an image or has one",
+                             (weft_apart_key){source->number, m->at}, m->bytes, &a, error));
+    if (!a->has_it) status = weft_source_read(source, a->from, m->bytes, m->at, error);
+    if (!a->has_it && status == WEFT_OK) status = weft_apart_image(a, place, error);
+    const weft_scaling size = scaling_of(field, &a->answer);
+    if (status == WEFT_OK && to != NULL && end > size.to_rows * size.to_columns * size.channels)
+        status = weft_fail(error, WEFT_USAGE, "%.240s has another size than it had", place);
+    if (status == WEFT_OK && to != NULL)
+        status = put_pixels(&size, (const unsigned char *)a->to, begin, end, to, error);
+    weft_apart_give(a);
+    if (dims != NULL) dims[0] = size.to_rows, dims[1] = size.to_columns, dims[2] = size.channels;
+    return status;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------- */

@@ -1,12 +1,13 @@
-/* parquet_page: pages of a chunk. gzip is zlib's; snappy and zstd are the plug-in's. Sizes that a header says are compared with what is
+/* parquet_page: pages of a chunk. gzip is zlib's; snappy and zstd are weft-read-files's, a process apart. Sizes that a header says are compared with what is
  * there before anything is allocated, and have an upper bound. */
 #include "parquet_page.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "plugin.h"
+#include "../apart/apart.h"
 
 enum { DATA = 0, DICTIONARY = 2, DATA_2 = 3, LARGEST = 1 << 28, MOST_ENTRIES = 1 << 24 };
 enum { NONE = 0, SNAPPY = 1, GZIP = 2, ZSTD = 6 };
@@ -92,9 +93,8 @@ static weft_status expand(const weft_parquet_pages *p, const char *from, int64_t
 {
     static const char *const names[] = {"none",   "snappy", "gzip", "lzo",
                                         "brotli", "lz4",    "zstd", "lz4_raw"};
-    const weft_files_plugin *plugin;
     const int codec = p->chunk->codec;
-    char why[WEFT_FILES_WHY] = "";
+    char place[360];
     if (codec == NONE) {
         if (n != bytes) return fail(p, "a page has another size than it says", error);
         if (n > 0) memcpy(to, from, (size_t)n);
@@ -108,13 +108,10 @@ static weft_status expand(const weft_parquet_pages *p, const char *from, int64_t
             "column %s is compressed by %s, and none, snappy, gzip and zstd can be read; in "
             "Python: pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW)",
             p->column->name, codec >= 0 && codec < 8 ? names[codec] : "something unknown");
-    WEFT_TRY(weft_files_load(p->source->path,
-                             codec == SNAPPY ? "compressed by snappy" : "compressed by zstd",
-                             &plugin, error));
-    return plugin->block(codec == SNAPPY ? WEFT_BLOCK_SNAPPY : WEFT_BLOCK_ZSTD, from, (size_t)n, to,
-                         (size_t)bytes, why)
-               ? WEFT_OK
-               : fail(p, why, error);
+    snprintf(place, sizeof place, "%.160s: column %.80s at byte %lld", p->source->path,
+             p->column->name, (long long)(p->chunk->at + p->at));
+    return weft_apart_block(codec == SNAPPY ? FILES_SNAPPY : FILES_ZSTD, p->source->path, place,
+                            from, n, to, bytes, error);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------- */

@@ -14,11 +14,11 @@
 
 /* The first that fits is it: by bytes, then by ending. */
 static const weft_record_kind *const kinds[] = {
-    &weft_kind_npy, &weft_kind_npz,   &weft_kind_tar,   &weft_kind_images, &weft_kind_parquet,
-    &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines, &weft_kind_whole,
+    &weft_kind_npy,  &weft_kind_npz, &weft_kind_tar,   &weft_kind_images, &weft_kind_parquet,
+    &weft_kind_hdf5, &weft_kind_csv, &weft_kind_jsonl, &weft_kind_lines,  &weft_kind_whole,
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
-#define FORMATS "npy, npz, csv, jsonl, lines, text, tar, images and parquet"
+#define FORMATS "npy, npz, csv, jsonl, lines, text, tar, images, parquet and hdf5"
 
 typedef struct part {
     weft_table table;
@@ -371,6 +371,16 @@ static const part *part_of(const weft_records *records, int64_t record)
     return &records->parts[low];
 }
 
+/* What a file said that cannot be read ends with the number of the record. */
+static weft_status at_record(weft_status status, int64_t record, weft_error *error)
+{
+    if (status == WEFT_OK || status == WEFT_MEMORY || error == NULL) return status;
+    const size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used, " (record %lld)",
+             (long long)record);
+    return status;
+}
+
 static weft_status shape_of(const part *p, const weft_record_kind *kind, int64_t record, int field,
                             int64_t *dims, int64_t *elements, weft_error *error)
 {
@@ -380,7 +390,9 @@ static weft_status shape_of(const part *p, const weft_record_kind *kind, int64_t
         dims[d] = f->dims[d];
         is_fixed = is_fixed && dims[d] >= 0;
     }
-    if (!is_fixed) WEFT_TRY(kind->shape(&p->table, record - p->begin, p->of[field], dims, error));
+    if (!is_fixed)
+        WEFT_TRY(at_record(kind->shape(&p->table, record - p->begin, p->of[field], dims, error),
+                           record, error));
     *elements = 1;
     for (int d = 0; d < f->n_dims; d++)
         *elements *= dims[d];
@@ -411,7 +423,9 @@ weft_status weft_records_read(const weft_records *records, int64_t record, int f
     WEFT_GIVEN_RANGE(end, 0, elements, error);
     WEFT_GIVEN_RANGE(begin, 0, end, error);
     if (begin == end) return WEFT_OK;
-    return records->kind->read(&p->table, record - p->begin, p->of[field], begin, end, to, error);
+    return at_record(
+        records->kind->read(&p->table, record - p->begin, p->of[field], begin, end, to, error),
+        record, error);
 }
 
 /* ---- identity -------------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
  * tar          files of one key are a record, as webdataset has them; the ending is the field's name
  * images       a JPEG or PNG file is a record: image [row, column, channel] u8; in folders of classes label, i32, besides
  * parquet      a row is a record: flat columns, and lists of one level
+ * hdf5         a row of the first dim is a record; a dataset is a field
  *
  * Each may be compressed by gzip, zstd, xz, bzip2 or lz4: it is decompressed once, into a file without a name in TMPDIR.
  */

@@ -1,6 +1,6 @@
 /* source: a file that records are read from: opened, decompressed where it is compressed, and never another than it was.
  *
- * zlib reads gzip and is always there. The plug-in reads other compressions. The decompressed bytes lie in a file without a name: any
+ * zlib reads gzip and is always there. weft-read-files, a process apart, reads other compressions. The decompressed bytes lie in a file without a name: any
  * of them can be read without those before, and the file goes with the process.
  */
 #include "source.h"
@@ -15,8 +15,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "../apart/apart.h"
 #include "../dataset.h"
-#include "plugin.h"
+#include "sync.h"
 
 static const struct compression {
     const char *name, *ending, *magic;
@@ -35,6 +36,8 @@ weft_status weft_source_fail(const weft_source *source, weft_error *error, const
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    for (char *c = text; *c != '\0'; c++) /* what the file has may be anything */
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = *c == '\n' ? ' ' : '?';
     return weft_fail(error, WEFT_USAGE, "%.200s: %s", source->path, text);
 }
 
@@ -103,16 +106,24 @@ static weft_status expand_gzip(const char *path, int from, int to, weft_error *e
     return status;
 }
 
+typedef struct target {
+    const char *path;
+    int file;
+} target;
+
+static weft_status write_there(const void *argument, const char *bytes, size_t n, weft_error *error)
+{
+    const target *t = argument;
+    return write_all(t->path, t->file, bytes, n, error);
+}
+
 static weft_status expand_other(const struct compression *how, const char *path, int from, int to,
                                 weft_error *error)
 {
-    const weft_files_plugin *plugin;
-    char need[40], why[WEFT_FILES_WHY] = "";
+    const target there = {path, to};
+    char need[40];
     snprintf(need, sizeof need, "compressed by %s", how->name);
-    WEFT_TRY(weft_files_load(path, need, &plugin, error));
-    if (plugin->expand(from, to, why)) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE, "%.200s cannot be decompressed: %s; get it again", path,
-                     why);
+    return weft_apart_expand(path, need, from, write_there, &there, error);
 }
 
 static const struct compression *compression_of(const unsigned char *head, size_t n)
@@ -187,8 +198,10 @@ static weft_status look(weft_source *source, const struct compression **how, wef
 static weft_status open_look(weft_source *source, const char *path, char ending[16],
                              const struct compression **how, weft_error *error)
 {
+    static _Atomic uint64_t numbers;
     *how = NULL;
     *source = (weft_source){.path = path, .file = -1};
+    source->number = weft_sync_add(&numbers, 1) + 1;
     WEFT_TRY(weft_file_open(path, &source->file, &source->bytes, error));
     const weft_status status = look(source, how, error);
     ending_of(path, *how, ending);
@@ -234,6 +247,11 @@ static weft_status check_unchanged(const weft_source *source, int file, weft_err
                      "%.240s was changed while it is read: it had %lld bytes when it was opened "
                      "and has %lld; do not change data while it is read",
                      source->path, (long long)source->bytes, (long long)now.st_size);
+}
+
+weft_status weft_source_check(const weft_source *source, weft_error *error)
+{
+    return source->file >= 0 ? check_unchanged(source, source->file, error) : WEFT_OK;
 }
 
 static weft_status read_open(const weft_source *source, int file, void *to, int64_t n, int64_t at,

@@ -16,6 +16,7 @@ typedef struct weft_source {
     const char *path; /* as it was named */
     int file;         /* -1: opened for each read, as there are many */
     int64_t bytes;    /* decompressed */
+    uint64_t number;  /* of all that this process has opened; from 1 on */
     bool is_own;      /* decompressed into a file of ours */
     struct timespec changed;
 } weft_source;
@@ -71,6 +72,8 @@ weft_status weft_source_write(const weft_source *source, const char *from, size_
 /* weft_source_read - bytes [at, at + n); WEFT_IO when the file was changed since it was opened. */
 weft_status weft_source_read(const weft_source *source, void *to, int64_t n, int64_t at,
                              weft_error *error);
+/* weft_source_check - whether it is what it was when it was opened. */
+weft_status weft_source_check(const weft_source *source, weft_error *error);
 /* weft_source_take - the same into memory of malloc, ended by a 0. */
 weft_status weft_source_take(const weft_source *source, char **to, int64_t n, int64_t at,
                              weft_error *error);
@@ -98,6 +101,7 @@ bool weft_text_f64(const char *text, size_t n, double *number);
 /* ---- the kinds ---------------------------------------------------------------------------------- */
 
 extern const weft_record_kind weft_kind_npy, weft_kind_npz, weft_kind_csv, weft_kind_jsonl,
-    weft_kind_lines, weft_kind_tar, weft_kind_images, weft_kind_parquet, weft_kind_whole;
+    weft_kind_lines, weft_kind_tar, weft_kind_images, weft_kind_parquet, weft_kind_hdf5,
+    weft_kind_whole;
 
 #endif

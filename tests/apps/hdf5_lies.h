@@ -3,7 +3,7 @@
 #ifndef TEST_HDF5_LIES_H
 #define TEST_HDF5_LIES_H
 
-#include "apps/weft/carry/hdf5_stream.h"
+#include "io/apart/stream.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * against what was written.
  */
 #include "apps/weft/carry/hdf5_carry.h"
-#include "apps/weft/carry/sandbox.h"
+#include "io/apart/sandbox.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -58,12 +58,14 @@ static weft_status run_under(const char *what, int64_t memory, int64_t processor
 {
     char *const reader[] = {self, "--say", (char *)what, NULL};
     const int input = open("empty.h5", O_RDONLY | O_CLOEXEC);
-    const sandbox_order order = {"empty.h5", reader, input, memory, processor_s, 30000};
-    sandbox box;
+    const weft_sandbox_order order = {"empty.h5",  reader, input, memory,
+                                      processor_s, 30000,  false, "nothing was written",
+                                      WEFT_CORRUPT};
+    weft_sandbox box;
     char byte;
-    weft_status status = sandbox_start(&box, &order, error);
-    if (status == WEFT_OK) status = sandbox_read(&box, &byte, 1, error);
-    sandbox_stop(&box);
+    weft_status status = weft_sandbox_start(&box, &order, error);
+    if (status == WEFT_OK) status = weft_sandbox_read(&box, &byte, 1, error);
+    weft_sandbox_stop(&box);
     close(input);
     return status;
 }
@@ -261,7 +263,7 @@ static void test_it_is_shut_in(void)
     H5Fclose(file);
     if (!CHECK_OK(open_real("large.h5", &from, &error), error)) return;
     char path[64], text[1 << 14];
-    const pid_t process = ((const sandbox *)from.file)->process; /* its first member */
+    const pid_t process = ((const weft_sandbox *)from.file)->process; /* its first member */
     snprintf(path, sizeof path, "/proc/%d/status", (int)process);
     FILE *status = fopen(path, "r");
     if (CHECK(status != NULL)) {

@@ -1,4 +1,4 @@
-/* hdf5_source: the other end of hdf5_stream.h: what weft-read-hdf5 says of a file, checked as if
+/* hdf5_source: the other end of stream.h: what weft-read-hdf5 says of a file, checked as if
  * the file itself had said it.
  *
  * A few kilobytes of a file can stand for terabytes (compression, elements that were never written,
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hdf5_stream.h"
+#include "stream.h"
 #include "sandbox.h"
 #include "weft/io.h"
 
@@ -29,7 +29,7 @@ enum {
 };
 
 typedef struct foreign {
-    sandbox box;
+    weft_sandbox box;
     int64_t file_bytes;
     int64_t bytes; /* of the wanted tensors so far */
     int room;      /* of from->tensors */
@@ -47,23 +47,14 @@ static weft_status fail_stream(const source *from, weft_error *error, const char
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* A printable text of [bytes] that ends within them, with nothing but zeros behind its end. */
-static bool is_text(const char *text, size_t bytes)
-{
-    const size_t length = strnlen(text, bytes);
-    for (size_t i = 0; i < bytes; i++)
-        if (i < length ? (unsigned char)text[i] < ' ' || text[i] == 0x7F : text[i] != 0)
-            return false;
-    return length < bytes;
-}
-
 static weft_status fail_refused(source *from, const stream_head *head, weft_error *error)
 {
     stream_refusal r;
     foreign *f = from->file;
     if (head->bytes != sizeof r) return fail_stream(from, error, "a refusal of no size");
-    WEFT_TRY(sandbox_read(&f->box, &r, sizeof r, error));
-    if (!is_text(r.sentence, sizeof r.sentence)) return fail_stream(from, error, "no sentence");
+    WEFT_TRY(weft_sandbox_read(&f->box, &r, sizeof r, error));
+    if (!stream_is_text(r.sentence, sizeof r.sentence))
+        return fail_stream(from, error, "no sentence");
     if (r.is_damaged)
         return weft_fail(error, WEFT_CORRUPT, "%.160s is damaged: %.280s", from->path, r.sentence);
     return weft_fail(error, WEFT_USAGE, "%.140s %.330s", from->path, r.sentence);
@@ -74,7 +65,7 @@ static weft_status next_message(source *from, stream_kind one, size_t bytes, str
                                 stream_head *head, weft_error *error)
 {
     foreign *f = from->file;
-    WEFT_TRY(sandbox_read(&f->box, head, sizeof *head, error));
+    WEFT_TRY(weft_sandbox_read(&f->box, head, sizeof *head, error));
     if (head->kind == STREAM_REFUSED) return fail_refused(from, head, error);
     if (head->kind == (uint32_t)one && head->bytes == bytes) return WEFT_OK;
     if (head->kind == (uint32_t)other && other != one) return WEFT_OK;
@@ -99,19 +90,6 @@ static weft_status add_bytes(source *from, const carried *t, weft_error *error)
                          from->path, (long long)f->file_bytes, t->name, (long long)most);
     f->bytes = all;
     return WEFT_OK;
-}
-
-/* What has a problem can only be left, whatever else is said of it. */
-static weft_status check_tensor(const source *from, const stream_tensor *t, weft_error *error)
-{
-    static const int64_t most = INT64_C(1) << 40;
-    bool is_good = is_text(t->name, sizeof t->name) && is_text(t->dims, sizeof t->dims) &&
-                   is_text(t->type, sizeof t->type) && is_text(t->problem, sizeof t->problem) &&
-                   t->dtype < WEFT_DTYPES && t->is_slot < 2 && t->is_damaged < 2 &&
-                   t->n_dims >= 0 && t->n_dims <= WEFT_MAX_DIMS;
-    for (int d = 0; d < t->n_dims && is_good && !*t->problem; d++)
-        is_good = t->sizes[d] >= 1 && t->sizes[d] <= most;
-    return is_good ? WEFT_OK : fail_stream(from, error, "a tensor that cannot be");
 }
 
 static weft_status keep_tensor(source *from, const stream_tensor *t, weft_error *error)
@@ -150,13 +128,14 @@ static weft_status read_front(source *from, weft_error *error)
     for (;;) {
         WEFT_TRY(next_message(from, STREAM_TENSOR, sizeof t, STREAM_STATE, &head, error));
         if (head.kind == STREAM_STATE) break;
-        WEFT_TRY(sandbox_read(&f->box, &t, sizeof t, error));
-        WEFT_TRY(check_tensor(from, &t, error));
+        WEFT_TRY(weft_sandbox_read(&f->box, &t, sizeof t, error));
+        if (!stream_is_tensor(&t)) return fail_stream(from, error, "a tensor that cannot be");
         WEFT_TRY(keep_tensor(from, &t, error));
     }
     if (head.bytes != sizeof state) return fail_stream(from, error, "a state of no size");
-    WEFT_TRY(sandbox_read(&f->box, &state, sizeof state, error));
-    if (!is_text(state.data, sizeof state.data)) return fail_stream(from, error, "data of no text");
+    WEFT_TRY(weft_sandbox_read(&f->box, &state, sizeof state, error));
+    if (!stream_is_text(state.data, sizeof state.data))
+        return fail_stream(from, error, "data of no text");
     from->step = state.step;
     from->sample = state.sample;
     from->seed = state.seed;
@@ -175,7 +154,7 @@ static weft_status choose(source *from, const bool *wanted, weft_error *error)
         bytes[i] = !wanted || wanted[i];
         if (bytes[i]) status = add_bytes(from, &from->tensors[i], error);
     }
-    if (status == WEFT_OK) sandbox_write(&f->box, bytes, n);
+    if (status == WEFT_OK) weft_sandbox_write(&f->box, bytes, n);
     f->is_told = status == WEFT_OK;
     free(bytes);
     return status;
@@ -196,7 +175,7 @@ static weft_status read_tensor(source *from, int i, void *buffer, weft_error *er
     while (left > 0) {
         const size_t bytes = left < STREAM_FRAME ? (size_t)left : STREAM_FRAME;
         WEFT_TRY(next_message(from, STREAM_BYTES, bytes, STREAM_BYTES, &head, error));
-        WEFT_TRY(sandbox_read(&f->box, next, bytes, error));
+        WEFT_TRY(weft_sandbox_read(&f->box, next, bytes, error));
         next += bytes;
         left -= (int64_t)bytes;
     }
@@ -214,7 +193,7 @@ static weft_status finish(source *from, weft_error *error)
 static void close_source(source *from)
 {
     foreign *f = from->file;
-    if (f) sandbox_stop(&f->box);
+    if (f) weft_sandbox_stop(&f->box);
     free(f);
     for (int i = 0; i < from->n_tensors; i++) {
         free((char *)from->tensors[i].name);
@@ -235,15 +214,17 @@ static weft_status start(source *from, int file, char *const *reader, int quiet_
         return weft_fail(error, WEFT_USAGE, "%.300s is not a regular file", from->path);
     f->file_bytes = facts.st_size < INT64_MAX / (2 * GROWTH) ? facts.st_size : 0;
     const int64_t most = bytes_besides + GROWTH * f->file_bytes;
-    const sandbox_order order = {
+    const weft_sandbox_order order = {
         .subject = from->path,
         .arguments = reader,
         .input = file,
         .memory_bytes = memory_bytes,
         .processor_s = PROCESSOR_S + most / BYTES_A_SECOND,
         .quiet_ms = quiet_ms,
+        .after = "nothing was written",
+        .status = WEFT_CORRUPT,
     };
-    WEFT_TRY(sandbox_start(&f->box, &order, error));
+    WEFT_TRY(weft_sandbox_start(&f->box, &order, error));
     return read_front(from, error);
 }
 

@@ -29,11 +29,11 @@ static void limit(int what, int64_t most)
     setrlimit((__rlimit_resource_t)what, &both);
 }
 
-static void set_limits(const sandbox_order *order)
+static void set_limits(const weft_sandbox_order *order)
 {
     /* The soft limit tells (SIGXCPU), the hard one kills whoever does not listen. */
     const struct rlimit processor = {(rlim_t)order->processor_s, (rlim_t)order->processor_s + 2};
-    setrlimit(RLIMIT_CPU, &processor);
+    if (order->processor_s > 0) setrlimit(RLIMIT_CPU, &processor);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
 #ifndef WEFT_SANITIZE
@@ -41,7 +41,7 @@ static void set_limits(const sandbox_order *order)
 #endif
 }
 
-static void become(const sandbox_order *order, int out, char *const *environment)
+static void become(const weft_sandbox_order *order, int out, char *const *environment)
 {
     sigset_t none;
     const int input = fcntl(order->input, F_DUPFD, ABOVE), output = fcntl(out, F_DUPFD, ABOVE),
@@ -49,7 +49,9 @@ static void become(const sandbox_order *order, int out, char *const *environment
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    signal(SIGPROF, SIG_DFL);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        (!order->is_kept && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0))
         _exit(NOT_STARTED);
     if (dup2(input, 0) != 0 || dup2(output, 1) != 1 || dup2(nothing, 2) != 2) _exit(NOT_STARTED);
     for (int d = 3; d < 1024 && close_range(3, ~0U, 0) != 0; d++)
@@ -71,11 +73,12 @@ static weft_status kept_environment(char **text, weft_error *error)
     return weft_fail_memory(error, strlen(libraries));
 }
 
-weft_status sandbox_start(sandbox *box, const sandbox_order *order, weft_error *error)
+weft_status weft_sandbox_start(weft_sandbox *box, const weft_sandbox_order *order,
+                               weft_error *error)
 {
     int ends[2];
     char *libraries;
-    *box = (sandbox){.order = *order, .pipe = -1};
+    *box = (weft_sandbox){.order = *order, .pipe = -1};
     WEFT_TRY(kept_environment(&libraries, error));
     char *const environment[] = {"ASAN_OPTIONS=detect_leaks=0", libraries, NULL};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -90,13 +93,13 @@ weft_status sandbox_start(sandbox *box, const sandbox_order *order, weft_error *
     box->pipe = ends[0];
     if (box->process > 0) return WEFT_OK;
     box->process = 0;
-    sandbox_stop(box);
+    weft_sandbox_stop(box);
     return weft_fail(error, WEFT_IO, "cannot start a process to read %.300s: %s", order->subject,
                      strerror(errno));
 }
 
 /* Kill it if it lives; how it ended. A process that was ending by itself keeps its own status. */
-static int reap(sandbox *box)
+static int reap(weft_sandbox *box)
 {
     int status = 0;
     if (box->process <= 0) return 0;
@@ -107,42 +110,48 @@ static int reap(sandbox *box)
     return status;
 }
 
-void sandbox_stop(sandbox *box)
+void weft_sandbox_stop(weft_sandbox *box)
 {
     reap(box);
     if (box->pipe >= 0) close(box->pipe);
     box->pipe = -1;
 }
 
-static weft_status fail_ended(sandbox *box, weft_error *error)
+static weft_status fail_ended(weft_sandbox *box, weft_error *error)
 {
     char how[160];
     const int status = reap(box), signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
         return weft_fail(error, WEFT_IO, "%.300s cannot be read: %.120s cannot be started",
                          box->order.subject, box->order.arguments[0]);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == WEFT_SANDBOX_OPEN)
+        return weft_fail(error, WEFT_USAGE,
+                         "%.240s is not read here: files of others are read behind a filter on "
+                         "system calls (seccomp), which this system does not give",
+                         box->order.subject);
     if (signal == SIGSYS)
         snprintf(how, sizeof how, "was stopped as it asked for what reading does not need");
     else if (signal == SIGXCPU)
         snprintf(how, sizeof how, "used up its %lld s of processor time",
                  (long long)box->order.processor_s);
+    else if (signal == SIGPROF)
+        snprintf(how, sizeof how, "used up its processor time");
     else if (signal != 0)
         snprintf(how, sizeof how, "crashed (%s)", strsignal(signal));
     else
         snprintf(how, sizeof how, "ended too early (exit status %d)", WEXITSTATUS(status));
-    return weft_fail(error, WEFT_CORRUPT,
-                     "%.200s is damaged or hostile: the process that read it %s; nothing was "
-                     "written",
-                     box->order.subject, how);
+    return weft_fail(error, box->order.status,
+                     "%.240s is damaged or hostile: the process that read it %s; %.60s",
+                     box->order.subject, how, box->order.after);
 }
 
-static weft_status fail_quiet(sandbox *box, weft_error *error)
+static weft_status fail_quiet(weft_sandbox *box, weft_error *error)
 {
     reap(box);
-    return weft_fail(error, WEFT_CORRUPT,
-                     "%.200s is damaged or hostile: the process that read it made no progress for "
-                     "%.3g s; nothing was written",
-                     box->order.subject, box->order.quiet_ms / 1000.0);
+    return weft_fail(error, box->order.status,
+                     "%.240s is damaged or hostile: the process that read it made no progress for "
+                     "%.3g s; %.60s",
+                     box->order.subject, box->order.quiet_ms / 1000.0, box->order.after);
 }
 
 static int64_t now_ms(void)
@@ -152,7 +161,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-weft_status sandbox_read(sandbox *box, void *buffer, size_t bytes, weft_error *error)
+weft_status weft_sandbox_read(weft_sandbox *box, void *buffer, size_t bytes, weft_error *error)
 {
     const int64_t end = now_ms() + box->order.quiet_ms;
     char *next = buffer;
@@ -170,7 +179,7 @@ weft_status sandbox_read(sandbox *box, void *buffer, size_t bytes, weft_error *e
     return WEFT_OK;
 }
 
-void sandbox_write(sandbox *box, const void *bytes, size_t n)
+void weft_sandbox_write(weft_sandbox *box, const void *bytes, size_t n)
 {
     const char *next = bytes;
     while (n > 0) {
@@ -180,4 +189,10 @@ void sandbox_write(sandbox *box, const void *bytes, size_t n)
         next += sent;
         n -= (size_t)sent;
     }
+}
+
+bool weft_sandbox_has_ended(const weft_sandbox *box)
+{
+    char byte;
+    return recv(box->pipe, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }

@@ -1,7 +1,9 @@
-/* hdf5_stream.h: what weft-read-hdf5 says of a file, over a socket, to the weft that started it.
+/* stream.h (private): what weft-read-hdf5 and weft-read-files say of a file, over a socket, to who started them.
  *
  *     TENSOR, one for each ... STATE, BYTES ... END        or at any place REFUSED, and nothing
  * after it
+ *
+ * Asked for rows (its argument is "rows"), it answers stream_rows behind STATE until nobody asks: each by BYTES, in frames, or REFUSED.
  *
  * After STATE it is told which tensors are wanted: a byte for each, 1 or 0. Of the others it reads no element. A tensor that
  * cannot be taken has a problem, and may only be left.
@@ -11,10 +13,12 @@
  * ends are one build on one machine. The receiver believes nothing of it: a file may have taken the
  * sender over.
  */
-#ifndef WEFT_APPS_HDF5_STREAM_H
-#define WEFT_APPS_HDF5_STREAM_H
+#ifndef WEFT_IO_STREAM_H
+#define WEFT_IO_STREAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "weft/layout.h"
 
@@ -58,9 +62,42 @@ typedef struct stream_state {
     char data[STREAM_DATA]; /* what it has learned from; "": the file does not say */
 } stream_state;
 
+typedef struct stream_rows {
+    int32_t tensor; /* in the order in which they were sent */
+    int32_t zero;
+    int64_t record;     /* of its first dim; 0 where it has none */
+    int64_t begin, end; /* elements of that, at least one */
+} stream_rows;
+
 typedef struct stream_refusal {
     uint32_t is_damaged;            /* else it is something that is not taken */
     char sentence[STREAM_SENTENCE]; /* goes behind the file's name */
 } stream_refusal;
+
+/* ---- how the receiver looks at what it was sent */
+
+/* Whether it is printable and ends within its bytes, with nothing but zeros behind its end. */
+static inline bool stream_is_text(const char *text, size_t bytes)
+{
+    const size_t length = strnlen(text, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        if (i < length ? (unsigned char)text[i] < ' ' || text[i] == 0x7F : text[i] != 0)
+            return false;
+    return length < bytes;
+}
+
+/* Whether it can be one. What has a problem can only be left, whatever else is said of it. */
+static inline bool stream_is_tensor(const stream_tensor *t)
+{
+    static const int64_t most = INT64_C(1) << 40;
+    bool is_good =
+        stream_is_text(t->name, sizeof t->name) && stream_is_text(t->dims, sizeof t->dims) &&
+        stream_is_text(t->type, sizeof t->type) && stream_is_text(t->problem, sizeof t->problem) &&
+        t->dtype < WEFT_DTYPES && t->is_slot < 2 && t->is_damaged < 2 && t->n_dims >= 0 &&
+        t->n_dims <= WEFT_MAX_DIMS;
+    for (int d = 0; d < t->n_dims && is_good && !*t->problem; d++)
+        is_good = t->sizes[d] >= 1 && t->sizes[d] <= most;
+    return is_good;
+}
 
 #endif

@@ -1,13 +1,13 @@
 /* reader.h (private): the parts of weft-read-hdf5, the process that looks into an HDF5 file which nobody vouches
  * for. Anything it does not take ends it: refuse. */
-#ifndef WEFT_APPS_HDF5_READER_H
-#define WEFT_APPS_HDF5_READER_H
+#ifndef WEFT_IO_HDF5_READER_H
+#define WEFT_IO_HDF5_READER_H
 
 #define H5_USE_110_API /* the same calls from every HDF5 since 1.10 */
 #include <hdf5.h>
 #include <stdbool.h>
 
-#include "../carry/hdf5_stream.h"
+#include "../stream.h"
 
 /* What one file may have. A file past these is no set of tensors. */
 enum {
@@ -77,6 +77,8 @@ void walk(reader *r);
 void declare(const reader *r, const found *f);
 /* send_elements - all its elements. */
 void send_elements(const reader *r, const found *f);
+/* send_rows - one request after another, until nobody asks. */
+void send_rows(const reader *r);
 
 /* ---- dims.c */
 

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../shut_in.h"
 #include "reader.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -376,4 +378,79 @@ void send_elements(const reader *r, const found *f)
     send_rest();
     free(buffer);
     H5Dclose(dataset);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+enum { MOST_ROW = 1 << 28 /* bytes */, ROW_SECONDS = 20 };
+
+/* A tensor of which rows are asked for, and the last of them. */
+typedef struct rows {
+    hid_t dataset, type, space, memory;
+    const element *element;
+    int64_t sizes[WEFT_MAX_DIMS], n; /* elements of a row */
+    int n_dims;
+    int64_t record; /* that `buffer` has; -1: none */
+    char *buffer;
+} rows;
+
+static void open_rows(const reader *r, const found *f, rows *all)
+{
+    stream_tensor t;
+    hid_t dataset;
+    memset(&t, 0, sizeof t);
+    const element *e = f->problem ? NULL : look_at(r, f, &t, &dataset);
+    if (!e) refuse(t.is_damaged, "%s", f->problem ? f->problem : t.problem);
+    *all = (rows){.dataset = dataset, .element = e, .n = 1, .n_dims = t.n_dims, .record = -1};
+    memcpy(all->sizes, t.sizes, sizeof all->sizes);
+    for (int d = 1; d < t.n_dims; d++)
+        if (t.sizes[d] > MOST_ROW / 8 / all->n)
+            refuse(false, "has records of more than 256 MiB in /%s; they are not for training",
+                   printable(f->path));
+        else
+            all->n *= t.sizes[d];
+    const hsize_t n = (hsize_t)all->n;
+    all->type = memory_type(e);
+    all->space = H5Dget_space(dataset);
+    all->memory = t.n_dims > 0 ? H5Screate_simple(1, &n, NULL) : H5S_ALL;
+    all->buffer = take((size_t)all->n * 8);
+}
+
+static void read_row(const found *f, rows *all, int64_t record)
+{
+    hsize_t start[WEFT_MAX_DIMS] = {(hsize_t)record}, count[WEFT_MAX_DIMS] = {1};
+    if (all->record == record) return;
+    for (int d = 1; d < all->n_dims; d++)
+        count[d] = (hsize_t)all->sizes[d];
+    all->record = -1;
+    if (all->n_dims > 0 &&
+        H5Sselect_hyperslab(all->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
+        refuse_failed("the shape", f->path);
+    if (H5Dread(all->dataset, all->type, all->memory, all->n_dims > 0 ? all->space : H5S_ALL,
+                H5P_DEFAULT, all->buffer) < 0)
+        refuse_failed("the numbers", f->path);
+    if (all->element->is_unsigned) check_fits(all->element, all->buffer, all->n, f->path);
+    all->record = record;
+}
+
+void send_rows(const reader *r)
+{
+    rows *all = take((size_t)r->n_found * sizeof *all);
+    stream_rows asked;
+    memset(all, 0, (size_t)r->n_found * sizeof *all);
+    for (allow_seconds(0); socket_read(&asked, sizeof asked); allow_seconds(0)) {
+        allow_seconds(ROW_SECONDS);
+        if (asked.tensor < 0 || asked.tensor >= r->n_found) _exit(1);
+        const found *f = &r->found[asked.tensor];
+        rows *its = &all[asked.tensor];
+        if (its->buffer == NULL) open_rows(r, f, its);
+        if (asked.begin < 0 || asked.end > its->n || asked.begin >= asked.end || asked.record < 0 ||
+            (its->n_dims > 0 && asked.record >= its->sizes[0]))
+            _exit(1);
+        read_row(f, its, asked.record);
+        const size_t width = element_bytes[its->element->dtype];
+        send_bytes(its->buffer + (size_t)asked.begin * width,
+                   (size_t)(asked.end - asked.begin) * width);
+        send_rest();
+    }
 }

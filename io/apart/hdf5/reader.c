@@ -1,5 +1,5 @@
 /* weft-read-hdf5: tells over a pipe which tensors an HDF5 file has, and their elements; it is
- * started by `weft ckpt import`, with the file as its stdin, and is of no use alone.
+ * started by `weft ckpt import`, or by libweft where records are read, with the file as its stdin, and is of no use alone.
  *
  * libhdf5 was not made for files that somebody has tampered with: it can crash, spin, or do worse.
  * So it runs here, where it may read one descriptor, write another, and take some memory; the
@@ -7,34 +7,21 @@
  */
 #include "reader.h"
 
-#include <errno.h>
-#include <seccomp.h>
+#include "../shut_in.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void write_all(const void *from, size_t bytes)
-{
-    const char *next = from;
-    while (bytes > 0) {
-        const ssize_t n = write(1, next, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(1);
-        next += n;
-        bytes -= (size_t)n;
-    }
-}
-
 void send_message(stream_kind kind, const void *body, size_t bytes)
 {
     const stream_head head = {(uint32_t)kind, (uint32_t)bytes};
-    write_all(&head, sizeof head);
-    write_all(body, bytes);
+    socket_write(&head, sizeof head);
+    socket_write(body, bytes);
 }
 
 static char frame[STREAM_FRAME];
@@ -192,65 +179,11 @@ const char *printable(const char *name)
 
 /* ---- what this process may still do ---------------------------------------------------------- */
 
-/* With the one condition that some of them have on an argument. */
-static const struct {
-    int call;
-    int n; /* conditions: 0 or 1 */
-    struct scmp_arg_cmp when;
-} allowed[] = {
+static const allowed_call allowed[] = {
     {SCMP_SYS(pread64), 1, {0, SCMP_CMP_EQ, 0, 0}},
-    {SCMP_SYS(lseek), 1, {0, SCMP_CMP_EQ, 0, 0}},
-    {SCMP_SYS(fstat), 1, {0, SCMP_CMP_EQ, 0, 0}},
-    {SCMP_SYS(newfstatat), 1, {0, SCMP_CMP_EQ, 0, 0}}, /* how glibc writes fstat */
-    {SCMP_SYS(write), 1, {0, SCMP_CMP_EQ, 1, 0}},
-    {SCMP_SYS(read), 1, {0, SCMP_CMP_EQ, 1, 0}}, /* which tensors are wanted */
-    /* Memory; none that code could be run from. */
-    {SCMP_SYS(brk), 0, {0}},
-    {SCMP_SYS(munmap), 0, {0}},
-    {SCMP_SYS(mremap), 0, {0}},
-    {SCMP_SYS(madvise), 0, {0}},
-    {SCMP_SYS(mmap), 1, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}},
-    {SCMP_SYS(mprotect), 1, {2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}},
-    /* The time, and what malloc wants of the system. */
-    {SCMP_SYS(clock_gettime), 0, {0}},
-    {SCMP_SYS(gettimeofday), 0, {0}},
-    {SCMP_SYS(time), 0, {0}},
-    {SCMP_SYS(nanosleep), 0, {0}}, /* libhdf5, before it looks at a wrong checksum again */
+    {SCMP_SYS(nanosleep), 0, {0}}, /* before it looks at a wrong checksum again */
     {SCMP_SYS(clock_nanosleep), 0, {0}},
-    {SCMP_SYS(getrandom), 0, {0}},
-    {SCMP_SYS(sysinfo), 0, {0}}, /* qsort: how much memory there is */
-    {SCMP_SYS(futex), 0, {0}},
-    {SCMP_SYS(restart_syscall), 0, {0}},
-#ifdef WEFT_SANITIZE
-    {SCMP_SYS(sigaltstack), 0, {0}},
-#endif
-    {SCMP_SYS(exit), 0, {0}},
-    {SCMP_SYS(exit_group), 0, {0}},
 };
-
-/* What abort() asks for: in vain, but it goes on to crash, and is seen to have crashed. */
-static const int in_vain[] = {
-    SCMP_SYS(writev), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction),
-    SCMP_SYS(getpid), SCMP_SYS(gettid),         SCMP_SYS(tgkill),
-};
-
-static void shut_in(void)
-{
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
-    int result = filter ? 0 : -ENOMEM;
-    for (size_t i = 0; i < sizeof in_vain / sizeof *in_vain && result == 0; i++)
-        result = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), in_vain[i], 0, NULL);
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed && result == 0; i++)
-        result = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, allowed[i].call,
-                                        (unsigned)allowed[i].n, &allowed[i].when);
-    if (result == 0) result = seccomp_load(filter);
-    seccomp_release(filter);
-    if (result != 0)
-        refuse(false,
-               "is not read here: HDF5 files of others are read behind a filter on system calls "
-               "(seccomp), which this system does not give (%s)",
-               strerror(-result));
-}
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -301,16 +234,13 @@ static herr_t never(const char *file, const char *path, const char *external, co
 static char *read_wanted(int n)
 {
     char *wanted = take((size_t)n);
-    for (int at = 0; at < n;) {
-        const ssize_t bytes = read(1, wanted + at, (size_t)(n - at));
-        if (bytes < 0 && errno == EINTR) continue;
-        if (bytes <= 0) _exit(1); /* nobody is there any more */
-        at += (int)bytes;
-    }
+    if (!socket_read(wanted, (size_t)n)) _exit(1); /* nobody is there any more */
     return wanted;
 }
 
-int main(void)
+enum { OPEN_SECONDS = 60 };
+
+int main(int argc, char **argv)
 {
     reader r = {0};
     H5dont_atexit();
@@ -320,12 +250,19 @@ int main(void)
     const hid_t access = driver_properties();
     r.links = H5Pcreate(H5P_LINK_ACCESS);
     if (access < 0 || r.links < 0 || H5Pset_elink_cb(r.links, never, &r.is_led_out) < 0) return 1;
-    shut_in();
+    const int result = shut_in(allowed, sizeof allowed / sizeof *allowed);
+    if (result != 0) refuse(false, SHUT_IN_REFUSED, strerror(-result));
+    const bool is_rows = argc > 1 && strcmp(argv[1], "rows") == 0;
+    if (is_rows) allow_seconds(OPEN_SECONDS);
     r.file = open_file(access);
     walk(&r);
     for (int i = 0; i < r.n_found; i++)
         declare(&r, &r.found[i]);
     send_state(r.file);
+    if (is_rows) {
+        send_rows(&r);
+        _exit(0);
+    }
     const char *wanted = read_wanted(r.n_found);
     for (int i = 0; i < r.n_found; i++)
         if (wanted[i]) send_elements(&r, &r.found[i]);

@@ -38,6 +38,19 @@ if "${gpt[@]}" --optimizer signum --run "$work/other" 2>"$work/said"; then die "
 grep -q 'no optimizer signum' "$work/said" || { cat "$work/said"; die "the sentence without the plug-in"; }
 if "${gpt[@]}" --plugin "$work/nowhere.so" --run "$work/other" 2>"$work/said"; then die "a plug-in that is not there"; fi
 grep -q 'plug-in .*nowhere.so cannot be loaded' "$work/said" || { cat "$work/said"; die "the sentence of a missing one"; }
+
+# ---- a saved program: its ops are those of the plug-in, by name and version
+
+"$work/train" data:2 batch:data "$work/gates.weft" >"$work/log" || die "train saves"
+run=("$prefix/bin/weft" run "$work/gates.weft" --input x=0.5 y=1)
+for mesh in data:2 gate:5 data:1; do
+    "${run[@]}" --plugin "$plugin" --mesh "$mesh" >"$work/said" || { cat "$work/said"; die "weft run with the plug-in on $mesh"; }
+    grep -q '^loss f32\[\]: mean ' "$work/said" || { cat "$work/said"; die "weft run on $mesh"; }
+done
+if "${run[@]}" 2>"$work/said"; then die "a saved program without its plug-in"; fi
+grep -q 'softsign' "$work/said" || { cat "$work/said"; die "the sentence names no op"; }
+cat "$work/said"
+
 # ---- an engine
 
 cmake -S "$prefix/share/weft/examples/link" -B "$work/link" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&

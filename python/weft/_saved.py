@@ -132,8 +132,7 @@ def _save_function(path, function, given, options, frozen, checkpoint):
             _save_variables(session, states, folder)
         what = dict(outputs=made, mesh=str(session.mesh), layout=_rules_for(session, dims), is_frozen=bool(frozen),
                     checkpoint=folder)
-        if session.is_root:
-            _call.call("weft_graph_save", graph, path, what)
+        _written_by_root(session, graph, path, what)
 
 
 def _save_variables(session, states, folder):
@@ -143,6 +142,21 @@ def _save_variables(session, states, folder):
     opened = _call.call("weft_checkpoints_open", folder, None)
     _call.call("weft_checkpoints_save", opened, session.holder, dict(step=session.steps, seed=session.seed))
     _call.call("weft_checkpoints_wait", opened)
+
+
+def _written_by_root(session, graph, path, what):
+    """By one process; all go on when the file is there, or have its failure."""
+    error, failed = c.types["weft_error"](), None
+    try:
+        if session.is_root:
+            _call.call("weft_graph_save", graph, path, what)
+    except Error as found:
+        failed = found
+        c.lib.weft_fail(c.ctypes.byref(error), c.constants["WEFT_" + found.status.upper()], b"%s", str(found).encode())
+    status = c.lib.weft_world_agree(c.ctypes.byref(error))
+    if failed is not None:
+        raise failed
+    checked(status, error)
 
 
 def save(path, what, *given, frozen=None, checkpoint=True, mesh=None, layout=None, **options):
@@ -229,6 +243,9 @@ class Saved(Handle):
                 raise Error(1, f"load: checkpoint {checkpoint} has no variable {name}{_numbers.did_you_mean(name, at)}; name that of its training, or "
                                "give checkpoint=False")
             self._fill(stored, c.lib.weft_stored_tensor_at(stored.handle, at[name]).contents, at[name], checkpoint)
+        state = c.types["weft_checkpoint_state"]()
+        c.lib.weft_stored_state(stored.handle, c.ctypes.byref(state))
+        c.lib.weft_set_runs(self.program.handle, state.step)  # an optimizer counts on
 
     def _fill(self, stored, tensor, at, checkpoint):
         value = self.program.find(tensor.name.decode())

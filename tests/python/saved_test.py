@@ -98,6 +98,29 @@ def test_a_training_step_is_a_program():
     assert status == 0 and np.load(f"{FOLDER}/step/loss.npy").ravel()[-1] == np.float32(losses[-1]), (said, why)
 
 
+def test_a_function_that_trains_goes_on_where_it_was():
+    """Variables, slots and the number of the step, from a function and from jit: losses to the bit those of the net itself."""
+    path = os.path.join(FOLDER, "function.weft")
+    for is_jit in (False, True):
+        weft.session(MESH, LAYOUT, seed=1)
+        layer, optimizer = weft.Dense(in_="pixel", out="digit:3", name="layer"), weft.Adam(rate=0.1)
+        x, y = weft.tensor(np.ones((8, 4), "f4"), "batch pixel"), weft.tensor(np.arange(8) % 3, "batch", "i32")
+
+        def step(x, y):
+            loss = weft.mean(weft.cross_entropy(layer(x), y, "digit"))
+            optimizer.step(loss)
+            return {"loss": loss}
+
+        step = weft.jit(step) if is_jit else step
+        begun = step(x, y)["loss"].item()
+        refused(weft.Error, ["frozen=False"], lambda: weft.save(path, step, x, y))
+        weft.save(path, step, x, y, frozen=False)
+        loaded = weft.load(path)
+        refused(weft.Error, ["cannot be written"], lambda: weft.save(f"{FOLDER}/no/x.weft", step, x, y, frozen=False, checkpoint=False))
+        losses = [loaded(x, y) for _ in range(4)]
+        assert losses == [step(x, y)["loss"].item() for _ in range(4)] and losses[0] != begun, losses
+
+
 def test_mistakes_are_sentences():
     if not IS_ALONE:
         return "in one process alone"

@@ -15,18 +15,7 @@ from ._record import fill
 from ._session import Session
 from ._tensor import Tensor
 from ._trace import Trace, _tensors_in, placeholder
-from ._values import Error, Handle, Value
-
-
-class _Graph(Handle):
-    """A graph that the library made."""
-
-    def __init__(self, handle):
-        self._own("graph", handle)
-        self.rules = []
-
-    def error(self):
-        return None
+from ._values import Error, Value
 
 
 # ---- saving ---------------------------------------------------------------------------------------------------------------
@@ -185,19 +174,21 @@ def save(path, what, *given, frozen=None, checkpoint=True, mesh=None, layout=Non
 # ---- loading --------------------------------------------------------------------------------------------------------------
 
 
-class Saved(Handle):
+class Saved:
     """A program that was loaded: called with arrays, by the names of its inputs or in their order, it gives arrays by name; one alone.
 
-    inputs and outputs: {name: value of the graph}. program: for all else (read("w"), plan(), run())."""
+    inputs and outputs: {name: value of the graph}, on which building may go on. program: for all else (read("w"), plan(), run())."""
 
     def __init__(self, path, mesh, layout, checkpoint, options):
-        from . import Layout, Mesh, Program
+        from . import Graph, Layout, Mesh, Program
 
         error, handle, saved = c.types["weft_error"](), c.ctypes.POINTER(c.types["weft_graph"])(), c.ctypes.POINTER(c.types["weft_saved"])()
         self.path = os.fspath(path)
         status = c.lib.weft_graph_load(_numbers.text(self.path, "load: path"), c.ctypes.byref(handle), c.ctypes.byref(saved), c.ctypes.byref(error))
         checked(status, error)
-        self.graph, facts = _Graph(handle), saved.contents
+        self.graph, facts = Graph.__new__(Graph), saved.contents  # which the library has made
+        self.graph._own("graph", handle)
+        self.graph.rules = []
         said = {name: (getattr(facts, name) or b"").decode() for name in ("mesh", "layout", "checkpoint")}
         self.is_frozen, self.version = bool(facts.is_frozen), facts.version
         outputs = self._values(facts.outputs)

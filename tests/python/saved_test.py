@@ -78,7 +78,14 @@ def test_a_net_is_loaded_without_its_code():
     refused(weft.Error, ["net.weft.ckpt"], lambda: weft.load(os.path.join(FOLDER, "moved.weft")))
     found = weft.load(os.path.join(FOLDER, "moved.weft"), checkpoint=f"{path}.gone")(image)
     np.testing.assert_allclose(found["logits"], wanted, rtol=1e-4, atol=1e-5)
-    weft.load(os.path.join(FOLDER, "moved.weft"), checkpoint=False)(image)
+    loaded = weft.load(os.path.join(FOLDER, "moved.weft"), checkpoint=False)
+    loaded(image)
+    more = weft.Program(weft.Mesh(""), "", loaded.outputs["size"] * 2)  # building goes on
+    more.write("image", image.numpy())
+    more.run()
+    np.testing.assert_allclose(more.read(more.values[0]), 2 * (image.numpy() ** 2).sum(), rtol=1e-5)
+    refused(weft.Error, ["same size"], lambda: loaded.outputs["logits"] + loaded.graph.constant(1.0, [("batch", 3)]))
+    more.close()
     loaded.close()
 
 

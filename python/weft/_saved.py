@@ -263,10 +263,11 @@ class Saved:
         for name in self.inputs:
             if name not in taken and c.lib.weft_find_input(self.program.handle, name.encode()).id:
                 raise TypeError(f"{self.path}: input {name}, {self.inputs[name]!r}, is not given")
-        for name, array in taken.items():
-            self.program.write(self.inputs[name], array.numpy() if isinstance(array, Tensor) else array)
-        self.program.run()
-        found = {name: self.program.read(value) for name, value in self.outputs.items()}
+        with _call.lock:  # threads take turns: each gets what it gave
+            for name, array in taken.items():
+                self.program.write(self.inputs[name], array.numpy() if isinstance(array, Tensor) else array)
+            self.program.run()
+            found = {name: self.program.read(value) for name, value in self.outputs.items()}
         return next(iter(found.values())) if len(found) == 1 else found
 
     def __repr__(self):

@@ -48,7 +48,7 @@ class State:
             return _call.call("weft_slot_of", owner.find_or_build(graph), self.name[len(owner.name) + 1:], self.type.dims,
                               _call.call("weft_constant_of", 0.0))
         if self.initial is None and self.made_by is not None and self.name not in self.session.kept:
-            self.made_by.build(graph, [graph.input(f"beside {self.name} {i}", of.dims, of.dtype)
+            self.made_by.build(graph, [graph.input(f"beside/{self.name}/{i}", of.dims, of.dtype)
                                        for i, of in enumerate(self.made_by.operands)])
             return graph.find(self.name)
         return graph.variable(self.name, self.type.dims, 0.0 if self.initial is None else self.initial, self.type.dtype)

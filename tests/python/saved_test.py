@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 
 from start import np, root, weft
 
@@ -126,6 +127,31 @@ def test_a_function_that_trains_goes_on_where_it_was():
         refused(weft.Error, ["cannot be written"], lambda: weft.save(f"{FOLDER}/no/x.weft", step, x, y, frozen=False, checkpoint=False))
         losses = [loaded(x, y) for _ in range(4)]
         assert losses == [step(x, y)["loss"].item() for _ in range(4)] and losses[0] != begun, losses
+
+
+def test_a_net_that_was_never_computed_is_saved_and_threads_take_turns():
+    if not IS_ALONE:
+        return "in one process alone"
+    weft.session(MESH, LAYOUT, seed=2)
+    layer, path = weft.Dense(in_="pixel", out="digit:3", name="layer"), os.path.join(FOLDER, "new.weft")
+    inputs = [weft.tensor(np.full((8, 4), by, "f4"), "batch pixel") for by in range(4)]
+    weft.save(path, lambda x: {"a": {"b": layer(x)}}, inputs[0])
+    loaded, right = weft.load(path), []
+    assert list(loaded.outputs) == ["a/b"] and loaded.variables() == ["layer/weight", "layer/bias"], loaded
+    wanted = [layer(x).numpy() for x in inputs]
+
+    def work(at):
+        for _ in range(20):
+            right.append((loaded(inputs[at]) == wanted[at]).all())
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 80
+    loaded.close()
+    refused(weft.Error, ["closed"], lambda: loaded(inputs[0]))
 
 
 def test_mistakes_are_sentences():

@@ -1,9 +1,10 @@
 /* train: a model with the plug-in's op and combine, trained by its optimizer.
  *
- *     train [MESH [LAYOUT]]                    train data:2,model:2 batch:data,gate:model
+ *     train [MESH [LAYOUT [FILE]]]             train data:2,model:2 batch:data,gate:model
  *
  * Each sample has gates; the model is to say how likely it is that all of them are open: a product over gates, which the
- * layout may split, so that each rank has a part of the product.
+ * layout may split, so that each rank has a part of the product. The program is saved in FILE: it needs the plug-in to be loaded
+ * (weft run FILE --plugin libplugin.so).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +35,18 @@ static void fill(float *x, float *y)
     }
 }
 
+static weft_status save(weft_graph *graph, weft_value loss, const char *mesh, const char *rules,
+                        const char *file, weft_error *error)
+{
+    weft_saving what = {0};
+    what.outputs = (weft_values){&loss, 1};
+    what.mesh = mesh;
+    what.layout = rules;
+    return weft_graph_save(graph, file, &what, error);
+}
+
 static weft_status train(const weft_world *world, const char *mesh_text, const char *rules,
-                         weft_error *error)
+                         const char *file, weft_error *error)
 {
     static float x_data[24 * 6], y_data[24];
     weft_mesh *mesh = NULL;
@@ -50,6 +61,7 @@ static weft_status train(const weft_world *world, const char *mesh_text, const c
     options.rate = 0.02;
     weft_value update = plugin_signum(loss, &options);
     fill(x_data, y_data);
+    if (file != NULL) WEFT_TRY(save(graph, weft_name(loss, "loss"), mesh_text, rules, file, error));
     WEFT_TRY(weft_mesh_create(world, mesh_text, &mesh, error));
     WEFT_TRY(weft_layout_create(rules, &layout, error));
     WEFT_TRY(weft_compile(mesh, layout, WEFT_VALUES(loss, update), NULL, &program, error));
@@ -81,7 +93,8 @@ int main(int argc, char **argv)
     weft_status status = weft_world_open(&world, &error);
     if (status == WEFT_OK) status = plugin_register(&error);
     if (status == WEFT_OK)
-        status = train(&world, argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "", &error);
+        status = train(&world, argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "",
+                       argc > 3 ? argv[3] : NULL, &error);
     if (status != WEFT_OK) fprintf(stderr, "train: %s\n", error.message);
     weft_world_close();
     return status != WEFT_OK;

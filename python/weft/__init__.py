@@ -47,8 +47,8 @@ from ._numbers import DTYPES
 from ._values import Dim, Error, Handle, Value
 
 __all__ = ["Batches", "Dataset", "Dim", "Error", "Graph", "Layer", "Layout", "Mesh", "Module", "Optimizer", "Parameter", "Program", "Recompiled",
-           "Session", "Tape", "Tensor", "Traffic", "Value", "Variable", "c", "cond", "custom_gradient", "data", "grad", "gradients", "jit", "samples",
-           "scan", "session", "tensor", "trainable", "version", "vmap", "while_loop"]
+           "Saved", "Session", "Tape", "Tensor", "Traffic", "Value", "Variable", "c", "cond", "custom_gradient", "data", "grad", "gradients", "jit", "load",
+           "samples", "save", "scan", "session", "tensor", "trainable", "version", "vmap", "while_loop"]
 
 
 # ---- what owns something ----------------------------------------------------------------------------------------------
@@ -364,6 +364,7 @@ from ._session import Recompiled, Session  # noqa: E402: they need what stands a
 from ._tensor import Tensor, is_lazy, record, tensor  # noqa: E402
 from ._variable import Tape, grad, variable as Variable  # noqa: E402
 from ._trace import cond as _cond, jit, scan, vmap, while_loop  # noqa: E402
+from ._saved import Saved, load, save  # noqa: E402
 from ._module import Batches, Dataset, Layer, Module, Optimizer, Parameter, capitals as _capitals, layer_named as _layer_named  # noqa: E402
 
 

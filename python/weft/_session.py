@@ -48,7 +48,7 @@ class State:
             return _call.call("weft_slot_of", owner.find_or_build(graph), self.name[len(owner.name) + 1:], self.type.dims,
                               _call.call("weft_constant_of", 0.0))
         if self.initial is None and self.made_by is not None and self.name not in self.session.kept:
-            self.made_by.build(graph, [graph.input(f"beside {self.name} {i}", of.dims, of.dtype)
+            self.made_by.build(graph, [graph.input(f"beside/{self.name}/{i}", of.dims, of.dtype)
                                        for i, of in enumerate(self.made_by.operands)])
             return graph.find(self.name)
         return graph.variable(self.name, self.type.dims, 0.0 if self.initial is None else self.initial, self.type.dtype)
@@ -341,11 +341,7 @@ class Session:
         graph = Graph(self.seed)
         values = {id(node): graph.input(f"input{at}", node.type.dims, node.type.dtype) for at, node in enumerate(leaves)}
         inputs = list(values.values())
-        for node in order:
-            if id(node) not in values and node.info.state is None:
-                values[id(node)] = self._built(graph, node, values)
-        made = [self._value(graph, node, values) for node in outs + effects]
-        kept = [state.find_or_build(graph) for name, state in list(self.states.items()) if name in self.kept]
+        made, kept = self.built(graph, order, values, outs, effects)
         options = dict(self.options)
         if self.holder is not None:
             options["share"] = self.holder
@@ -361,6 +357,14 @@ class Session:
         compiled.changes = compiled.names if effects else ()
         self.programs[key] = compiled
         return compiled
+
+    def built(self, graph, order, values, outs, effects):
+        """The nodes in a graph that has the inputs, by their ids in `values`: the values of outs and effects, and of all variables."""
+        for node in order:
+            if id(node) not in values and node.info.state is None:
+                values[id(node)] = self._built(graph, node, values)
+        made = [self._value(graph, node, values) for node in outs + effects]
+        return made, [state.find_or_build(graph) for name, state in list(self.states.items()) if name in self.kept]
 
     def _of_rules(self, graph, order, is_step):
         """A layout is of all programs of a session, and a small one may lack a dim of its rules: a constant has it. A dim that no program

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plugin_test.sh BUILD: installs what is in the folder BUILD under a prefix, and builds the example plug-ins against it, by
 # CMake and by pkg-config. Ops pass the oracle, and so does the engine; split over 4 ranks training gives the same losses;
-# the installed gpt and mnist load them, train by their optimizer, and by their engine to the same bits.
+# a program saved with its ops runs where it is loaded; the installed gpt and mnist load them, train by their optimizer, and by their engine to the same bits.
 set -euo pipefail
 build=$(readlink -f "$1")
 work=$(mktemp -d)
@@ -38,6 +38,19 @@ if "${gpt[@]}" --optimizer signum --run "$work/other" 2>"$work/said"; then die "
 grep -q 'no optimizer signum' "$work/said" || { cat "$work/said"; die "the sentence without the plug-in"; }
 if "${gpt[@]}" --plugin "$work/nowhere.so" --run "$work/other" 2>"$work/said"; then die "a plug-in that is not there"; fi
 grep -q 'plug-in .*nowhere.so cannot be loaded' "$work/said" || { cat "$work/said"; die "the sentence of a missing one"; }
+
+# ---- a saved program: its ops are those of the plug-in, by name and version
+
+"$work/train" data:2 batch:data "$work/gates.weft" >"$work/log" || die "train saves"
+run=("$prefix/bin/weft" run "$work/gates.weft" --input x=0.5 y=1)
+for how in data:2/batch:data gate:5/gate:gate data:1/batch:data; do
+    "${run[@]}" --plugin "$plugin" --mesh "${how%/*}" --layout "${how#*/}" >>"$work/losses" || die "weft run with the plug-in on $how"
+done
+awk '$1 == "loss" { if (n++ == 0) first = $2; apart = $2 - first; if (apart * apart > 1e-10) bad = 1 } END { exit bad || n != 3 }' \
+    "$work/losses" || { cat "$work/losses"; die "weft run on three meshes"; }
+if "${run[@]}" 2>"$work/said"; then die "a saved program without its plug-in"; fi
+grep -q 'there is no op softsign here; load the plug-in' "$work/said" || { cat "$work/said"; die "the sentence without it"; }
+
 # ---- an engine
 
 cmake -S "$prefix/share/weft/examples/link" -B "$work/link" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&

@@ -102,8 +102,8 @@ static void build_ring(bench *b)
     const weft_value q = bench_input(b, shape), k = bench_input(b, shape),
                      v = bench_input(b, shape), dy = bench_input(b, shape);
     const weft_value y = weft_attention(q, k, v, seq, seq, kv, true);
-    (void)weft_gradients(weft_sum(WEFT_SCALAR, weft_mul(y, dy)), WEFT_VALUES(q, k, v), b->values,
-                         0);
+    (void)weft_gradients_seeded(WEFT_VALUES(y), WEFT_VALUES(dy), WEFT_VALUES(q, k, v), b->values,
+                                0);
 }
 
 const bench_row bench_sequence_rows[] = {

@@ -10,8 +10,8 @@
  * as the view is read: stores are in their places by now (order). Exchanges and guards read what stays where it is.
  * Bodies with a guard stack by copies, since what a trip made before it was broken off is not to be in the stack.
  *
- * Outside of scans a copy is done once, so only another name or shape is a view there: whoever reads or writes it is not slower
- * for it, as he may be with parts.
+ * Outside of scans a copy is done once, so only another name or shape is a view there. Steps that read or write it are not slower
+ * for that. Parts of a tensor could make them so.
  *
  * A device whose loops cannot be moved keeps the copies.
  */

@@ -285,12 +285,19 @@ static const put_run max_runs[WEFT_DTYPES] = {[WEFT_F32] = max_run_f32,
                                               [WEFT_I32] = max_run_i32,
                                               [WEFT_I64] = max_run_i64};
 
-/* A row that comes later, `at` the place of its id, and where it goes to: both are asked for, as no row says where the next one
- * goes. */
+/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
+ * [from, stop) of a run. */
+/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. */
 enum { AHEAD = 6, LINE = 64, LEAST_ASKED = 4 * LINE };
-static void ask_for(const indexing *x, const int64_t at[3], int64_t from, int64_t stop)
+static void ask_ahead(const indexing *x, int64_t i, int64_t n_ids, int64_t from, int64_t stop)
 {
-    const int64_t bytes = (stop - from) * (int64_t)x->bytes, id = x->id[at[IDS]];
+    const int64_t bytes = (stop - from) * (int64_t)x->bytes;
+    int64_t at[3];
+    if (bytes < LEAST_ASKED || x->run_stride[TABLE] != 1 || x->run_stride[ROWS] != 1 ||
+        i + AHEAD >= n_ids)
+        return;
+    weft_nest_offset(&x->ids, i + AHEAD, at);
+    const int64_t id = x->id[at[IDS]];
     if (id < x->first || id >= x->end) return;
     const int64_t to = at[TABLE] + (id - x->first) * x->step + from, row = at[ROWS] + from;
     const char *table = x->table + (size_t)to * x->bytes, *rows = x->rows + (size_t)row * x->bytes;
@@ -300,49 +307,23 @@ static void ask_for(const indexing *x, const int64_t at[3], int64_t from, int64_
     }
 }
 
-static bool asks(const indexing *x, int64_t from, int64_t stop)
-{
-    return (stop - from) * (int64_t)x->bytes >= LEAST_ASKED && x->run_stride[TABLE] == 1 &&
-           x->run_stride[ROWS] == 1;
-}
-
-/* The row of one id, of which `at` is the place. */
-static void put_row(const indexing *x, const int64_t at[3], int64_t id, int64_t from, int64_t stop)
-{
-    const int64_t *stride = x->run_stride;
-    const int64_t to = at[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
-    const int64_t row = at[ROWS] + from * stride[ROWS];
-    int64_t in[3] = {0};
-    for (int64_t r = 0; r < x->n_rest; r++) {
-        if (r > 0) weft_nest_offset(&x->rest, r, in);
-        x->put(x->table + (size_t)(to + in[TABLE]) * x->bytes, stride[TABLE],
-               x->rows + (size_t)(row + in[ROWS]) * x->bytes, stride[ROWS], stop - from);
-    }
-}
-
-/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
- * [from, stop) of a run. Along the innermost dim of the ids a place follows from the one before. */
 static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from, int64_t stop)
 {
-    static const int64_t none[3];
-    const int last = x->ids.n_dims - 1;
-    const int64_t n_ids = weft_nest_count(&x->ids), size = last >= 0 ? x->ids.size[last] : 1;
-    const int64_t *by = last >= 0 ? x->ids.stride[last] : none;
-    const bool is_asked = asks(x, from, stop);
-    for (int64_t begin = 0; begin < n_ids; begin += size) {
-        int64_t place[3];
-        weft_nest_offset(&x->ids, begin, place);
-        for (int64_t i = 0; i < size; i++) {
-            const int64_t at[3] = {place[0] + i * by[0], place[1] + i * by[1],
-                                   place[2] + i * by[2]};
-            const int64_t id = x->id[at[IDS]];
-            if (id < first || id >= end) continue;
-            if (is_asked && i + AHEAD < size)
-                ask_for(x,
-                        (const int64_t[]){at[0] + AHEAD * by[0], at[1] + AHEAD * by[1],
-                                          at[2] + AHEAD * by[2]},
-                        from, stop);
-            put_row(x, at, id, from, stop);
+    const int64_t n_ids = weft_nest_count(&x->ids);
+    const int64_t *stride = x->run_stride;
+    for (int64_t i = 0; i < n_ids; i++) {
+        int64_t at[3], in[3];
+        weft_nest_offset(&x->ids, i, at);
+        const int64_t id = x->id[at[IDS]];
+        if (id < first || id >= end) continue;
+        ask_ahead(x, i, n_ids, from, stop);
+        for (int64_t r = 0; r < x->n_rest; r++) {
+            weft_nest_offset(&x->rest, r, in);
+            const int64_t to =
+                at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
+            const int64_t row = at[ROWS] + in[ROWS] + from * stride[ROWS];
+            x->put(x->table + (size_t)to * x->bytes, stride[TABLE],
+                   x->rows + (size_t)row * x->bytes, stride[ROWS], stop - from);
         }
     }
 }
@@ -356,14 +337,38 @@ static void scatter_parts(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first, x->end, begin * PART, end * PART < x->run ? end * PART : x->run);
 }
 
-/* ... or, where rows are short, whole rows. Each lane then looks at all ids: for less than some elements of each that is most of
- * the work, and one lane does it. */
-enum { LEAST_SHARED = 4 };
+/* ... or, where rows are short, whole rows. */
 static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
 {
     const indexing *x = argument;
     (void)lane;
     scatter(x, x->first + begin, x->first + end, 0, x->run);
+}
+
+/* Where rows are few elements each lane would look at all ids, which is most of the work: one lane does all. Along the innermost
+ * dim of the ids a place follows from the one before. */
+enum { LEAST_SHARED = 4 };
+static void scatter_few(const indexing *x)
+{
+    static const int64_t none[3];
+    const int last = x->ids.n_dims - 1;
+    const int64_t n_ids = weft_nest_count(&x->ids), size = last >= 0 ? x->ids.size[last] : 1;
+    const int64_t *by = last >= 0 ? x->ids.stride[last] : none;
+    for (int64_t begin = 0; begin < n_ids; begin += size) {
+        int64_t at[3], in[3];
+        weft_nest_offset(&x->ids, begin, at);
+        for (int64_t i = 0; i < size; i++) {
+            const int64_t id = x->id[at[IDS] + i * by[IDS]];
+            if (id < x->first || id >= x->end) continue;
+            const int64_t to = at[TABLE] + i * by[TABLE] + (id - x->first) * x->step;
+            const int64_t row = at[ROWS] + i * by[ROWS];
+            for (int64_t r = 0; r < x->n_rest; r++) {
+                weft_nest_offset(&x->rest, r, in);
+                x->put(x->table + (size_t)(to + in[TABLE]) * x->bytes, x->run_stride[TABLE],
+                       x->rows + (size_t)(row + in[ROWS]) * x->bytes, x->run_stride[ROWS], x->run);
+            }
+        }
+    }
 }
 
 /* Into a result that holds what rows go on from. */
@@ -378,11 +383,11 @@ static void scatter_all(const weft_call *call, const put_run *runs)
     if (x.run >= 4 * PART)
         weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART),
                       scatter_parts, &x);
-    else if (x.run * x.n_rest >= LEAST_SHARED)
+    else if (x.n_rest * x.run < LEAST_SHARED)
+        scatter_few(&x);
+    else
         weft_parallel(call->stream, x.end - x.first,
                       weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);
-    else
-        scatter(&x, x.first, x.end, 0, x.run);
 }
 
 void weft_scatter_add_cpu(const weft_call *call)

@@ -1,4 +1,4 @@
-/* views: in bodies of scans, another look at the same memory is no step.
+/* views: another look at the same memory is no step: in bodies of scans, and everywhere where elements keep their order.
  *
  * A trip sees elements of tensors, renames, cuts off slices, joins, and stacks what it has made. Each of these is a copy of
  * what lies somewhere already, or is about to lie somewhere else; with small steps such copies take as long as the
@@ -9,6 +9,9 @@
  * that take their addresses when they are launched, of what is contiguous. And where nobody writes over the memory as long
  * as the view is read: stores are in their places by now (order). Exchanges and guards read what stays where it is.
  * Bodies with a guard stack by copies, since what a trip made before it was broken off is not to be in the stack.
+ *
+ * Outside of scans a copy is done once, so only another name or shape is a view there. Steps that read or write it are not slower
+ * for that. Parts of a tensor could make them so.
  *
  * A device whose loops cannot be moved keeps the copies.
  */
@@ -169,12 +172,12 @@ static bool all_suit(const viewing *v, uint32_t placed)
 
 /* ---- what may be a view --------------------------------------------------------------------------- */
 
-/* A temporary of one trip that step `s` alone makes, in memory of its own. */
-static bool is_of_trip(const viewing *v, uint32_t placed, uint32_t s)
+/* A temporary that step `s` alone makes, in memory of its own, and that goes with the trip where the step is of a scan. */
+static bool is_made_for_now(const viewing *v, uint32_t placed, uint32_t s)
 {
     const weft_placed *p = &v->plan->placed[placed];
     return p->home == WEFT_TEMPORARY && p->shares == 0 && p->carried == 0 && !p->is_output &&
-           p->scan != 0 && p->scan == v->plan->steps[s].scan && v->maker[placed] == s + 1;
+           p->scan == v->plan->steps[s].scan && v->maker[placed] == s + 1;
 }
 
 /* Is the step what its node says, for one rank's parts, and nothing more? */
@@ -206,15 +209,21 @@ static uint32_t last_reader(const viewing *v, uint32_t placed)
     return last;
 }
 
-/* Does anybody write over the memory between step `s` and the last who reads the view? */
-static bool is_overwritten(const viewing *v, uint32_t placed, uint32_t s)
+/* Does a step [from, to] write the memory? */
+static bool is_written(const viewing *v, uint32_t placed, uint32_t from, uint32_t to)
 {
     const weft_plan *plan = v->plan;
-    const uint32_t owner = weft_placed_owner(plan, placed), last = last_reader(v, placed);
-    for (uint32_t t = s + 1; t <= last; t++)
+    const uint32_t owner = weft_placed_owner(plan, placed);
+    for (uint32_t t = from; t <= to; t++)
         for (int o = 0; !v->is_gone[t] && o < plan->steps[t].n_out; o++)
             if (weft_placed_owner(plan, plan->steps[t].out[o]) == owner) return true;
     return false;
+}
+
+/* Between step `s` and the last who reads the view? */
+static bool is_overwritten(const viewing *v, uint32_t placed, uint32_t s)
+{
+    return is_written(v, placed, s + 1, last_reader(v, placed));
 }
 
 static bool is_seen_here(const weft_step *step, const weft_node *node)
@@ -229,12 +238,12 @@ static void see_result(viewing *v, uint32_t s)
     const weft_step *step = &v->plan->steps[s];
     const weft_node *node = &v->plan->graph->nodes[step->node];
     const size_t before = v->n_changes;
-    if (v->is_gone[s] || step->scan == 0 || !is_seen_here(step, node) ||
-        weft_view_kind_of(node) == WEFT_VIEW_NONE || !is_plain(v, step) ||
-        !is_of_trip(v, step->out[0], s))
+    const weft_view_kind kind = weft_view_kind_of(node);
+    if (v->is_gone[s] || !is_seen_here(step, node) || kind == WEFT_VIEW_NONE ||
+        (step->scan == 0 && kind != WEFT_VIEW_SHAPE) || !is_plain(v, step) ||
+        !is_made_for_now(v, step->out[0], s))
         return;
-    if (weft_view_kind_of(node) == WEFT_VIEW_SHAPE && !may_take_shape(v, step->out[0], step->in[0]))
-        return;
+    if (kind == WEFT_VIEW_SHAPE && !may_take_shape(v, step->out[0], step->in[0])) return;
     leave_out(v, s);
     see_through(v, step->out[0], step->in[0], step->node);
     if (!all_suit(v, step->out[0]) || is_overwritten(v, step->out[0], s)) undo(v, before);
@@ -268,9 +277,9 @@ static bool make_operands(viewing *v, uint32_t s)
     const weft_node *node = &v->plan->graph->nodes[step->node];
     const size_t before = v->n_changes;
     const bool is_join = node->op == &weft_op_concat;
-    bool is_done =
-        step->kind == WEFT_STEP_KERNEL && is_plain(v, step) &&
-        (is_join ? step->in[0] != step->in[1] : weft_view_kind_of(node) == WEFT_VIEW_SHAPE);
+    bool is_done = step->kind == WEFT_STEP_KERNEL && is_plain(v, step) &&
+                   (is_join ? step->scan != 0 && step->in[0] != step->in[1]
+                            : weft_view_kind_of(node) == WEFT_VIEW_SHAPE);
     leave_out(v, s);
     for (int i = 0; is_done && i < step->n_in; i++)
         is_done =
@@ -286,7 +295,7 @@ static bool make_within(viewing *v, uint32_t placed, uint32_t whole, uint32_t no
     const uint32_t maker = v->maker[placed];
     const size_t before = v->n_changes;
     if (maker == 0 || maker == SEVERAL || v->plan->steps[maker - 1].scan != scan ||
-        !is_of_trip(v, placed, maker - 1))
+        !is_made_for_now(v, placed, maker - 1))
         return false;
     see_through(v, placed, whole, node);
     make_operands(v, maker - 1);
@@ -325,6 +334,20 @@ static void make_in_join(viewing *v, uint32_t s)
     (void)make_operands(v, s);
 }
 
+/* Outside of scans, what is read after the run in another shape. Nobody is to write there again, the less so behind it. */
+static void make_in_output(viewing *v, uint32_t s)
+{
+    const weft_step *step = &v->plan->steps[s];
+    const size_t before = v->n_changes;
+    if (v->is_gone[s] || step->scan != 0 || step->n_out != 1 ||
+        weft_view_kind_of(&v->plan->graph->nodes[step->node]) != WEFT_VIEW_SHAPE ||
+        !v->plan->placed[step->out[0]].is_output || !has_own_memory(v->plan, step->out[0]) ||
+        v->maker[step->out[0]] != s + 1)
+        return;
+    if (make_operands(v, s) && is_written(v, step->in[0], s + 1, v->plan->n_steps - 1))
+        undo(v, before);
+}
+
 /* ---- a next value by another name ------------------------------------------------------------------ */
 
 /* Does a step [from, to) read or write the memory? */
@@ -355,7 +378,7 @@ static void make_in_carried(viewing *v, uint32_t s)
     const uint32_t owner = weft_placed_owner(plan, step->out[0]), maker = v->maker[step->in[0]];
     const uint32_t first = v->first[step->in[0]];
     if (plan->placed[owner].carried != step->scan || maker == 0 || maker == SEVERAL ||
-        !is_of_trip(v, step->in[0], maker - 1) || first < v->regions.guard[step->scan] ||
+        !is_made_for_now(v, step->in[0], maker - 1) || first < v->regions.guard[step->scan] ||
         is_touched(v, owner, first, s))
         return;
     leave_out(v, s);
@@ -418,7 +441,7 @@ bool weft_has_views(const weft_plan *plan)
 weft_status weft_pass_views(weft_plan *plan, weft_error *error)
 {
     viewing v = {.plan = plan};
-    if (plan->graph->n_scans == 0 || !weft_has_views(plan)) return WEFT_OK;
+    if (plan->n_steps == 0 || !weft_has_views(plan)) return WEFT_OK;
     WEFT_TRY(begin(&v, error));
     for (uint32_t s = 0; s < plan->n_steps; s++)
         make_in_stack(&v, s);
@@ -426,6 +449,8 @@ weft_status weft_pass_views(weft_plan *plan, weft_error *error)
         make_in_join(&v, s);
     for (uint32_t s = 0; s < plan->n_steps; s++)
         make_in_carried(&v, s);
+    for (uint32_t s = 0; s < plan->n_steps; s++)
+        make_in_output(&v, s);
     for (uint32_t s = plan->n_steps; s-- > 0;) /* who reads a view is one by then, if it can be */
         see_result(&v, s);
     drop_gone(&v);

@@ -359,6 +359,8 @@ def main():
         print(page.text(row, record), flush=True)
         if a.json:
             keep(a.json, {"machine": machine(cores)}, records)
+    kept = json.loads(Path(a.json).read_text())["rows"] if a.json else records
+    print("best peer / Weft, geometric mean:", page.geometric_mean(kept))
     refused = [r["name"] for r in records if not r["is_result"]]
     if refused:
         print("not a result:", " ".join(refused))

@@ -285,6 +285,19 @@ class Telling(unittest.TestCase):
         self.assertIn("skipped: it is not there", text)
 
 
+    def test_the_geometric_mean_is_of_each_row_s_best_peer(self):
+        def record(name, is_result, **minima):
+            return {"name": name, "is_result": is_result,
+                    "contenders": {n.replace("_", ", "): {"minimum": m} for n, m in minima.items()}}
+        records = [record("add", True, Weft=1.0, PyTorch=4.0, JAX=8.0), record("gelu", True, Weft=2.0, PyTorch=9.0, JAX=2.0),
+                   record("softmax", False, Weft=2.0, PyTorch=1.0, before=0.1),
+                   record("split_weights", True, Weft=1.0), record("data_parallel", True, Weft=1.0, PyTorch=9.0)]
+        self.assertEqual(page.geometric_mean(records),
+                         "2.00 of 2 rows, 0 of them below 1, the least 1.00 (gelu); with those that are no results "
+                         "1.26 of 3 rows, 1 of them below 1, the least 0.50 (softmax)")
+        self.assertIn("no row", page.geometric_mean(records[3:]))
+
+
 class Guarding(unittest.TestCase):
     PLAN = {"bytes": 100, "collectives": 4, "arena": 640, "steps": 9, "digest": "aa"}
 

@@ -159,7 +159,7 @@ jax_families.op = op
 rows.update(family_rows.functions(jax_families))
 rows.update({name: lambda name=name: training(name) for name in sizes.GPT2})
 rows.update(recurrent_jax.rows())
-rows.update(nets_jax.rows(updated))
+rows.update(nets_jax.rows(updated, computes))
 
 if "--first" in sys.argv:
     print(json.dumps({"loss": training(sys.argv[sys.argv.index("--first") + 1], is_filled=False).call()}), flush=True)

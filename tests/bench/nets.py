@@ -1,11 +1,14 @@
-"""nets.py: the small trainings of weft/nets.c and weft/resnet.c as the peers need to know them: sizes, variables and what all begin with."""
+"""nets.py: the small trainings of weft/nets.c, weft/resnet.c and weft/sequences.c as the peers need to know them: sizes, variables
+and what all begin with."""
 import math
 
 import numpy as np
 
 import resnet
 import worker
-from net_rows import SIZES
+from net_rows import LETTERS, SIZES
+
+N_INPUTS = {"seq2seq": 3}  # and of the others 2: streams of variables come behind
 
 
 def variables(net):
@@ -23,19 +26,35 @@ def variables(net):
                 + layer("first", (7, 7, 2 * channels, hidden)) + layer("last", (hidden, 10)))
     if net == "resnet18":
         return resnet.variables()
-    _, _, letters, embed, hidden = SIZES[net]
-    return [("table", (letters, embed), 0.1), ("lstm/state", (4, hidden, hidden), 0.05),
-            ("lstm/input", (4, embed, hidden), 0.05), ("lstm/bias", (4, hidden), 0.05)] + layer("last", (hidden, letters))
+    if net == "experts":
+        _, _, embed, hidden, n, _ = SIZES[net]
+        return [("table", (LETTERS, embed), 0.1), ("mixture/router", (embed, n), 0.1), ("mixture/up", (n, embed, hidden), 0.1),
+                ("mixture/down", (n, hidden, embed), 0.1)] + layer("last", (embed, LETTERS))
+
+    def lstm(name):
+        return [(name + "/state", (4, hidden, hidden), 0.05), (name + "/input", (4, embed, hidden), 0.05),
+                (name + "/bias", (4, hidden), 0.05)]
+
+    letters, embed, hidden = SIZES[net][-3:]
+    if net == "seq2seq":
+        return ([("source", (letters, embed), 0.1), ("target", (letters, embed), 0.1)] + lstm("reader") + lstm("writer")
+                + layer("mix", (hidden, hidden)) + layer("last", (hidden, letters)))
+    return [("table", (letters, embed), 0.1)] + lstm("lstm") + layer("last", (hidden, letters))
 
 
 def begin(net):
     return {name: np.ones(shape, np.float32) if deviation is None
-            else worker.numbers(2 + k, shape, 0.0, math.sqrt(3.0) * deviation)
+            else worker.numbers(N_INPUTS.get(net, 2) + k, shape, 0.0, math.sqrt(3.0) * deviation)
             for k, (name, shape, deviation) in enumerate(variables(net))}
 
 
 def batch(net):
-    """What goes in, and what should come out."""
+    """What goes in, and last what should come out."""
+    if net == "seq2seq":
+        n, read, written, letters, _, _ = SIZES[net]
+        return tuple(worker.indices(i, (steps, n), letters) for i, steps in enumerate((read, written, written)))
+    if net == "experts":
+        return tuple(worker.indices(i, SIZES[net][:2], LETTERS) for i in range(2))
     if net == "lstm_lm":
         n, steps, letters, _, _ = SIZES[net]
         return worker.indices(0, (steps, n), letters), worker.indices(1, (steps, n), letters)

@@ -30,21 +30,46 @@ def _cnn(p, x):
     return _dense(p, "last", jax.nn.relu(x))
 
 
+def _lstm(p, name, x, first=None):
+    return recurrent_jax.lstm([p[name + "/state"], p[name + "/input"], p[name + "/bias"]], x, first)
+
+
 def _lstm_lm(p, tokens):
-    weights = [p["lstm/state"], p["lstm/input"], p["lstm/bias"]]
-    return _dense(p, "last", recurrent_jax.lstm(weights, p["table"][tokens]))
+    return _dense(p, "last", _lstm(p, "lstm", p["table"][tokens])[1])
 
 
-MODELS = {"mlp": _mlp, "cnn": _cnn, "lstm_lm": _lstm_lm, "resnet18": resnet_jax.resnet18}
+def _seq2seq(p, read, written):
+    state, memory = _lstm(p, "reader", p["source"][read])
+    _, h = _lstm(p, "writer", p["target"][written], state)
+    scores = jnp.einsum("wbh,rbh->bwr", h, memory) / jnp.sqrt(jnp.asarray(h.shape[-1], h.dtype))
+    seen = jnp.einsum("bwr,rbh->wbh", jax.nn.softmax(scores, -1), memory)
+    return _dense(p, "last", jnp.tanh(_dense(p, "mix", h + seen)))
 
 
-def training(net, updated):
+def _experts(p, letters):
+    """Letters in the order of their experts, times these."""
+    whole = p["table"][letters]
+    x, n = whole.reshape(-1, whole.shape[-1]), nets.SIZES["experts"][-1]
+    gates, ids = jax.lax.top_k(jax.nn.softmax(x @ p["mixture/router"], -1), n)
+    gates, ids = (gates / gates.sum(-1, keepdims=True)).reshape(-1), ids.reshape(-1)
+    order, counts = jnp.argsort(ids), jnp.bincount(ids, length=p["mixture/up"].shape[0])
+    h = jax.nn.gelu(jax.lax.ragged_dot(x[order // n], p["mixture/up"], counts), approximate=True)
+    made = jax.lax.ragged_dot(h, p["mixture/down"], counts) * gates[order, None]
+    return _dense(p, "last", whole + jnp.zeros_like(x).at[order // n].add(made).reshape(whole.shape))
+
+
+MODELS = {"mlp": _mlp, "cnn": _cnn, "lstm_lm": _lstm_lm, "resnet18": resnet_jax.resnet18, "experts": _experts,
+          "seq2seq": _seq2seq}
+
+
+def training(net, updated, computes):
     p = {name: jnp.asarray(a) for name, a in nets.begin(net).items()}
     m, v = ({name: jnp.zeros_like(a) for name, a in p.items()} for _ in range(2))
-    x, targets = (jnp.asarray(a) for a in nets.batch(net))
+    *x, targets = (jnp.asarray(a) for a in nets.batch(net))
+    half = lambda a: a.astype(computes) if jnp.issubdtype(a.dtype, jnp.floating) else a
 
     def loss_of(p, x, targets):
-        logits = MODELS[net](p, x)
+        logits = MODELS[net]({name: half(a) for name, a in p.items()}, *map(half, x)).astype(jnp.float32)
         picked = jnp.take_along_axis(logits, targets[..., None], -1)[..., 0]
         return (jax.nn.logsumexp(logits, -1) - picked).mean()
 
@@ -66,5 +91,5 @@ def training(net, updated):
     return worker.Row(call, is_training=True)
 
 
-def rows(updated):
-    return {net: lambda net=net: training(net, updated) for net in nets.SIZES}
+def rows(updated, computes):
+    return {net: lambda net=net: training(net, updated, computes) for net in nets.SIZES}

@@ -50,45 +50,90 @@ class CNN(torch.nn.Module):
         return self.last(F.relu(self.first(x.flatten(1))))
 
 
+def _table(w):
+    return torch.nn.Embedding.from_pretrained(torch.from_numpy(w), freeze=False)
+
+
+def _lstm(p, name):
+    _, embed, hidden = p[name + "/input"].shape
+    lstm = torch.nn.LSTM(embed, hidden)
+    flat = lambda w: torch.from_numpy(w).transpose(1, 2).reshape(-1, w.shape[1])
+    with torch.no_grad():
+        lstm.weight_hh_l0.copy_(flat(p[name + "/state"]))
+        lstm.weight_ih_l0.copy_(flat(p[name + "/input"]))
+        lstm.bias_ih_l0.copy_(torch.from_numpy(p[name + "/bias"]).reshape(-1))
+        lstm.bias_hh_l0.zero_()
+    lstm.bias_hh_l0.requires_grad_(False)  # Weft has one bias
+    return lstm
+
+
 class LanguageModel(torch.nn.Module):
     def __init__(self, p):
         super().__init__()
-        letters, embed = p["table"].shape
-        hidden = p["last/weight"].shape[0]
-        self.table, self.lstm = torch.nn.Embedding(letters, embed), torch.nn.LSTM(embed, hidden)
-        flat = lambda w: torch.from_numpy(w).transpose(1, 2).reshape(-1, w.shape[1])
-        with torch.no_grad():
-            self.table.weight.copy_(torch.from_numpy(p["table"]))
-            self.lstm.weight_hh_l0.copy_(flat(p["lstm/state"]))
-            self.lstm.weight_ih_l0.copy_(flat(p["lstm/input"]))
-            self.lstm.bias_ih_l0.copy_(torch.from_numpy(p["lstm/bias"]).reshape(-1))
-            self.lstm.bias_hh_l0.zero_()
-        self.lstm.bias_hh_l0.requires_grad_(False)  # Weft has one bias
+        self.table, self.lstm = _table(p["table"]), _lstm(p, "lstm")
         self.last = _linear(p["last/weight"], p["last/bias"])
 
     def forward(self, tokens):
         return self.last(self.lstm(self.table(tokens))[0])
 
 
-MODELS = {"mlp": MLP, "cnn": CNN, "lstm_lm": LanguageModel, "resnet18": resnet_torch.ResNet}
+class Translator(torch.nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.source, self.target = _table(p["source"]), _table(p["target"])
+        self.reader, self.writer = _lstm(p, "reader"), _lstm(p, "writer")
+        self.mix, self.last = (_linear(p[n + "/weight"], p[n + "/bias"]) for n in ("mix", "last"))
+
+    def forward(self, read, written):
+        memory, state = self.reader(self.source(read))
+        h, _ = self.writer(self.target(written), state)
+        h, memory = h.transpose(0, 1), memory.transpose(0, 1)
+        seen = F.scaled_dot_product_attention(h, memory, memory)
+        return self.last(torch.tanh(self.mix(h + seen))).transpose(0, 1)
 
 
-def training(net, compiled, optimizer):
+class Mixture(torch.nn.Module):
+    """Expert by expert, with the letters that chose it."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.table = _table(p["table"])
+        self.router, self.up, self.down = (torch.nn.Parameter(torch.from_numpy(p["mixture/" + n]))
+                                           for n in ("router", "up", "down"))
+        self.last = _linear(p["last/weight"], p["last/bias"])
+
+    def forward(self, letters):
+        whole = self.table(letters)
+        x = whole.flatten(0, 1)
+        gates, ids = torch.softmax(x @ self.router, -1).topk(nets.SIZES["experts"][-1])
+        gates, y = gates / gates.sum(-1, keepdim=True), torch.zeros_like(x)
+        for e in range(self.up.shape[0]):
+            letter, choice = torch.where(ids == e)
+            made = F.gelu(x[letter] @ self.up[e], approximate="tanh") @ self.down[e]
+            y = y.index_add(0, letter, made * gates[letter, choice, None])
+        return self.last(whole + y.view_as(whole))
+
+
+MODELS = {"mlp": MLP, "cnn": CNN, "lstm_lm": LanguageModel, "resnet18": resnet_torch.ResNet, "experts": Mixture,
+          "seq2seq": Translator}
+
+
+def training(net, compiled, optimizer, is_half):
     torch._dynamo.reset()
     model = MODELS[net](nets.begin(net))
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    decays = lambda name, p: p.dim() > 1 or name == "lstm.bias_ih_l0"  # [gate, hidden] in Weft
+    decays = lambda name, p: p.dim() > 1 or name.endswith("bias_ih_l0")  # [gate, hidden] in Weft
     update = optimizer([{"params": [p for name, p in trained if decays(name, p)]},
                         {"params": [p for name, p in trained if not decays(name, p)], "weight_decay": 0.0}], gpt2.ADAMW)
-    x, targets = (torch.from_numpy(a) for a in nets.batch(net))
-    if net == "lstm_lm":
-        x = x.long()
+    *x, targets = (torch.from_numpy(a) for a in nets.batch(net))
+    x = [of if of.is_floating_point() else of.long() for of in x]
     targets, forward = targets.long().reshape(-1), compiled(model)
 
     def step():
         update.zero_grad(set_to_none=True)
-        logits = forward(x)
-        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets)
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_half):
+            logits = forward(*x)
+        loss = F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), targets)
         loss.backward()
         update.step()
         return loss.item()
@@ -96,5 +141,5 @@ def training(net, compiled, optimizer):
     return worker.Row(step, is_training=True)
 
 
-def rows(compiled, optimizer):
-    return {net: lambda net=net: training(net, compiled, optimizer) for net in nets.SIZES}
+def rows(compiled, optimizer, is_half):
+    return {net: lambda net=net: training(net, compiled, optimizer, is_half) for net in nets.SIZES}

@@ -1,4 +1,6 @@
 """page.py: what was measured, as text for a terminal and as the tables of docs/performance.md."""
+import math
+
 import rows
 
 BEGIN, END = "<!-- figures: made by ./run bench --page FILE -->", "<!-- end of figures -->"
@@ -54,11 +56,39 @@ def text(row, record):
     return "\n".join(lines) + "\n"
 
 
+# ---- all rows in one number ----------------------------------------------------------------------------
+
+
+def beside_best(row, record):
+    """The best peer's minimum over Weft's; None where either is not timed, and of rows that are efficiencies."""
+    timed = {name: c["minimum"] for name, c in record["contenders"].items() if "minimum" in c}
+    peers = [timed[c.name] for c in rows.contenders(row, {}) if c.program != "bench_weft" and c.name in timed]
+    ours = timed.get(row.base("Weft"))
+    return min(peers) / ours if peers and ours and not row.is_efficiency else None
+
+
+def _mean(ratios):
+    least = min(ratios, key=ratios.get)
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    below = sum(ratio < 1 for ratio in ratios.values())
+    return f"{mean:.2f} of {len(ratios)} rows, {below} of them below 1, the least {ratios[least]:.2f} ({least})"
+
+
+def geometric_mean(records):
+    """A sentence on results, and on all that was timed where that is more."""
+    known = {row.name: row for row in rows.ROWS}
+    found = {r["name"]: (beside_best(known[r["name"]], r), r["is_result"]) for r in records if r["name"] in known}
+    timed = {name: ratio for name, (ratio, _) in found.items() if ratio}
+    results = {name: ratio for name, ratio in timed.items() if found[name][1]}
+    said = _mean(results) if results else "no row that is a result has a peer"
+    return said + (f"; with those that are no results {_mean(timed)}" if len(timed) > len(results) else "")
+
+
 # ---- docs/performance.md --------------------------------------------------------------------------------
 
 TITLES = {"op": "Single ops", "recurrent": "Recurrent layers", "executor": "The executor", "training": "Training steps",
           "net": "Training steps of small nets", "half": "Training steps in bf16", "all_reduce": "all_reduce",
-          "ranks": "Data parallel", "split": "Shared weights", "start": "From the command to the first loss"}
+          "ranks": "Data parallel", "split": "Shared weights", "ring": "Attention over ranks", "start": "From the command to the first loss"}
 
 
 DULL = ("cores", "threads", "processor")  # what workers say of themselves that is said elsewhere
@@ -107,7 +137,8 @@ def _conditions(data, found):
              ["measured", ", ".join(sorted({record["when"][:10] for record in records}))],
              ["product probe", _range([p["product"] for p in probes], 1e-9, "GFLOP/s")],
              ["stream probe", _range([p["stream"] for p in probes], 1e-9, "GB/s")],
-             ["load before a row", _range([record["load"] for record in records], 1, "")]]
+             ["load before a row", _range([record["load"] for record in records], 1, "")],
+             ["best peer / Weft, geometric mean", geometric_mean(records)]]
     return _markdown(lines)
 
 

@@ -6,7 +6,8 @@ import recurrent
 import worker
 
 
-def lstm(weights, x):
+def lstm(weights, x, first=None):
+    """The states after the last element, h and c, and h after each."""
     state, inputs, bias = weights
     gates, hidden = bias.shape
     of_x = jnp.einsum("tbf,gfh->tbgh", x, inputs) + bias
@@ -19,7 +20,7 @@ def lstm(weights, x):
         return (h, c), h
 
     zero = jnp.zeros((x.shape[1], hidden), x.dtype)
-    return jax.lax.scan(step, (zero, zero), of_x)[1]
+    return jax.lax.scan(step, first or (zero, zero), of_x)
 
 
 def _gru(weights, x):
@@ -39,7 +40,7 @@ def _gru(weights, x):
 
 def layer(name):
     x, *weights = [jnp.asarray(a) for a in recurrent.begin(name)]
-    forward = lstm if recurrent.is_lstm(name) else _gru
+    forward = (lambda weights, x: lstm(weights, x)[1]) if recurrent.is_lstm(name) else _gru
     gradients = jax.jit(jax.grad(lambda weights, x: 0.5 * jnp.square(forward(weights, x)).sum(), argnums=(0, 1)))
     kept = {}
 

@@ -35,7 +35,7 @@ class Row:
     asked = property(lambda self: self.work or self.name)
     is_training = property(lambda self: self.group in ("training", "net", "ranks", "split", half_rows.GROUP))
     is_start = property(lambda self: self.group == "start")
-    is_efficiency = property(lambda self: self.group in ("ranks", "split"))
+    is_efficiency = property(lambda self: self.group in ("ranks", "split", "ring"))
 
     def base(self, name):
         """Whose minimum another's is divided by."""
@@ -65,6 +65,7 @@ def jax(name, *arguments):
 ALONE = [weft("Weft"), torch("PyTorch"), torch("PyTorch, compile", "--compile"), jax("JAX")]
 DATA = ("--mesh", "data:2", "--layout", "batch:data")
 TENSOR = ("--mesh", "model:2", "--layout", "heads:model,hidden:model,vocab:model")
+RING = ("--mesh", "seq:2", "--layout", "seq:seq")
 GROUPS = {
     "op": ALONE,
     "recurrent": ALONE,
@@ -80,6 +81,7 @@ GROUPS = {
               torch("PyTorch, DDP", "--ddp", environment=ONE_THREAD)],
     "split": [weft("Weft"), weft("Weft, data parallel, zero 1", *DATA, "--zero", "1"),
               weft("Weft, tensor parallel", *TENSOR), weft("Weft, tensor parallel, processes", *TENSOR, processes=2)],
+    "ring": [weft("Weft"), weft("Weft, ring", *RING), weft("Weft, ring, processes", *RING, processes=2)],
 }
 
 
@@ -134,7 +136,9 @@ ROWS = _linears + _fused + _recurrent + [
     *_all_reduces,
     Row("data_parallel", f"{_body}: 1 process on 2 cores, 2 ranks on 1 each", "ranks", work="gpt2_bytes"),
     Row("split_weights", f"{_body}, where ranks share the weights", "split", work="gpt2_bytes"),
+    Row("ring_attention", "causal attention with its gradients, {} x {} heads, {} rows of {}: rows on 1 process, on 2 ranks".format(
+        *net_rows.RING), "ring"),
     Row("start_char", "from the command to the first loss, 4 layers x 128", "start", rounds=3),
     Row("start_gpt2_4x64", "from the command to the first loss, GPT-2 124M, 4 x 64", "start", rounds=3),
 ]
-assert {row.asked for row in ROWS if row.is_training and row.group != "net"} == set(sizes.GPT2)
+assert {row.asked for row in ROWS if row.is_training and row.asked not in net_rows.WHAT} == set(sizes.GPT2)

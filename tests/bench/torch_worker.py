@@ -279,7 +279,7 @@ rows.update({name: lambda name=name: training(name) for name in gpt2.GPT2})
 torch_families.op, torch_families.compiled = op, compiled
 rows.update(family_rows.functions(torch_families))
 rows.update(recurrent_torch.rows(compiled, arguments.compile))
-rows.update(nets_torch.rows(compiled, optimizer))
+rows.update(nets_torch.rows(compiled, optimizer, arguments.bf16))
 rows.update({"large_product": large_product, "large_copy": large_copy})
 
 if arguments.first:

@@ -345,6 +345,32 @@ static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first + begin, x->first + end, 0, x->run);
 }
 
+/* Where rows are few elements each lane would look at all ids, which is most of the work: one lane does all. Along the innermost
+ * dim of the ids a place follows from the one before. */
+enum { LEAST_SHARED = 4 };
+static void scatter_few(const indexing *x)
+{
+    static const int64_t none[3];
+    const int last = x->ids.n_dims - 1;
+    const int64_t n_ids = weft_nest_count(&x->ids), size = last >= 0 ? x->ids.size[last] : 1;
+    const int64_t *by = last >= 0 ? x->ids.stride[last] : none;
+    for (int64_t begin = 0; begin < n_ids; begin += size) {
+        int64_t at[3], in[3];
+        weft_nest_offset(&x->ids, begin, at);
+        for (int64_t i = 0; i < size; i++) {
+            const int64_t id = x->id[at[IDS] + i * by[IDS]];
+            if (id < x->first || id >= x->end) continue;
+            const int64_t to = at[TABLE] + i * by[TABLE] + (id - x->first) * x->step;
+            const int64_t row = at[ROWS] + i * by[ROWS];
+            for (int64_t r = 0; r < x->n_rest; r++) {
+                weft_nest_offset(&x->rest, r, in);
+                x->put(x->table + (size_t)(to + in[TABLE]) * x->bytes, x->run_stride[TABLE],
+                       x->rows + (size_t)(row + in[ROWS]) * x->bytes, x->run_stride[ROWS], x->run);
+            }
+        }
+    }
+}
+
 /* Into a result that holds what rows go on from. */
 static void scatter_all(const weft_call *call, const put_run *runs)
 {
@@ -357,6 +383,8 @@ static void scatter_all(const weft_call *call, const put_run *runs)
     if (x.run >= 4 * PART)
         weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART),
                       scatter_parts, &x);
+    else if (x.n_rest * x.run < LEAST_SHARED)
+        scatter_few(&x);
     else
         weft_parallel(call->stream, x.end - x.first,
                       weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);

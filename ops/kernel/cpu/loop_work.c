@@ -1,6 +1,7 @@
 /* loop_work.c: what each act of a prepared loop does. See loop_prepared.h. */
 #include "cpu/loop_prepared.h"
 #include "cpu/relay.h"
+#include "weft/extend/target_clones.h"
 
 #include <string.h>
 
@@ -62,8 +63,9 @@ static void next_row(const weft_space *s, int64_t *at)
 
 /* ---- bringing operands ----------------------------------------------------------------------- */
 
+/* By itself one number along a run is as much work as an op: with the widest stores. */
 #define COPY_RUN(T)                                                                                \
-    static void copy_##T(void *to, const void *from, int64_t stride, int64_t n)                    \
+    WEFT_TARGET_CLONES static void copy_##T(void *to, const void *from, int64_t stride, int64_t n) \
     {                                                                                              \
         T *y = to;                                                                                 \
         const T *x = from;                                                                         \

@@ -109,9 +109,9 @@ static void take_in(const reduction *r, double *state, const char *from, int64_t
                                                           .n = stop - i < most ? stop - i : most,
                                                           .part = r->part,
                                                           .index = index + i});
-        for (; i < stop; i++)
-            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes, n,
-                                         index + i);
+        if (i < stop)
+            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes,
+                                         r->last_stride, stop - i, n, index + i);
     }
 }
 

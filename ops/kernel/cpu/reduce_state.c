@@ -364,39 +364,57 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 FLOAT_ROWS(float, f32)
 FLOAT_ROWS(double, f64)
 
-/* ---- one element into each column ------------------------------------------------------------ */
+/* ---- rows into each column ------------------------------------------------------------------- */
 
-#define COLUMN(name, T, step)                                                                      \
-    WEFT_TARGET_CLONES static void name(double *restrict state, const void *data, int64_t n,       \
-                                        int64_t index)                                             \
+/* Four at a time, so that a state - of one number, a, or also b, c - is read and written once for four. A column's order stays. */
+#define LOAD_A  double a = state[i];
+#define LOAD_B  LOAD_A double b = state[C1 + i];
+#define LOAD_C  LOAD_B double c = state[C2 + i];
+#define STORE_A state[i] = a;
+#define STORE_B STORE_A state[C1 + i] = b;
+#define STORE_C STORE_B state[C2 + i] = c;
+#define ENTER(r, step)                                                                             \
+    {                                                                                              \
+        const double v = (double)x[(r)*stride + i], place = (double)(index + (r));                 \
+        (void)place;                                                                               \
+        step;                                                                                      \
+    }
+#define COLUMN(name, T, of, at_once, steps, step)                                                  \
+    WEFT_TARGET_CLONES static void name(double *restrict state, const void *data, int64_t stride,  \
+                                        int64_t rows, int64_t n, int64_t index)                    \
     {                                                                                              \
         const T *restrict x = data;                                                                \
-        (void)index;                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const double v = (double)x[i];                                                         \
-            step;                                                                                  \
-        }                                                                                          \
+        for (; rows >= at_once; rows -= at_once, x += at_once * stride, index += at_once)          \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                LOAD_##of steps(step) STORE_##of                                                   \
+            }                                                                                      \
+        for (; rows > 0; rows--, x += stride, index++)                                             \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                LOAD_##of ENTER(0, step) STORE_##of                                                \
+            }                                                                                      \
     }
+#define ONE(step)  ENTER(0, step)
+#define FOUR(step) ENTER(0, step) ENTER(1, step) ENTER(2, step) ENTER(3, step)
+/* argmax: one row at a time, as gcc makes no vectors of more. */
 #define COLUMNS(T, suffix)                                                                         \
-    COLUMN(column_sum_##suffix, T, state[i] += v)                                                  \
-    COLUMN(column_max_##suffix, T, state[i] = LARGER(state[i], v))                                 \
-    COLUMN(column_min_##suffix, T, state[i] = SMALLER(state[i], v))                                \
-    COLUMN(column_argmax_##suffix, T, const double m = state[i];                                   \
-           const int better = (v > m) | (state[C1 + i] < 0) | ((v != v) & (m == m));               \
-           state[i] = better ? v : m; state[C1 + i] = better ? (double)index : state[C1 + i])
+    COLUMN(column_sum_##suffix, T, A, 4, FOUR, a += v)                                             \
+    COLUMN(column_max_##suffix, T, A, 4, FOUR, a = LARGER(a, v))                                   \
+    COLUMN(column_min_##suffix, T, A, 4, FOUR, a = SMALLER(a, v))                                  \
+    COLUMN(column_argmax_##suffix, T, B, 1, ONE,                                                   \
+           const int better = (v > a) | (b < 0) | ((v != v) & (a == a));                           \
+           a = better ? v : a; b = better ? place : b)
 
 /* lse: one exp per element: of minus the distance between the element and the running max. */
 #define FLOAT_COLUMNS(T, suffix)                                                                   \
-    COLUMN(column_prod_##suffix, T, state[i] *= v)                                                 \
-    COLUMN(                                                                                        \
-        column_lse_##suffix, T, const double m = state[i]; const double d = v == m ? 0.0 : v - m;  \
-        const double e = (double)weft_exp_##suffix((T)-fabs(d)); const double s = state[C1 + i];   \
-        state[i] = v > m ? v : m; state[C1 + i] = d > 0                    ? s * e + 1.0           \
-                                                  : v == -(double)INFINITY ? s                     \
-                                                                           : s + e)                \
-    COLUMN(column_moments_##suffix, T, const double count = state[i] + 1.0;                        \
-           const double old = state[C1 + i]; const double mean = joint_mean(old, v, 1.0 / count);  \
-           state[i] = count; state[C1 + i] = mean; state[C2 + i] += (v - old) * (v - mean))
+    COLUMN(column_prod_##suffix, T, A, 4, FOUR, a *= v)                                            \
+    COLUMN(column_lse_##suffix, T, B, 4, FOUR, const double d = v == a ? 0.0 : v - a;              \
+           const double e = (double)weft_exp_##suffix((T)-fabs(d)); a = v > a ? v : a;             \
+           b = d > 0                    ? b * e + 1.0                                              \
+               : v == -(double)INFINITY ? b                                                        \
+                                        : b + e)                                                   \
+    COLUMN(column_moments_##suffix, T, C, 4, FOUR, const double count = a + 1.0;                   \
+           const double old = b; a = count; b = joint_mean(old, v, 1.0 / count);                   \
+           c += (v - old) * (v - b))
 
 COLUMNS(float, f32)
 COLUMNS(double, f64)

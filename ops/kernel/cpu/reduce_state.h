@@ -27,8 +27,10 @@ typedef struct weft_reducer {
     void (*row[WEFT_DTYPES])(double *state, const weft_span *run); /* into column 0 */
     bool asks[WEFT_DTYPES];                                        /* does row heed `ahead`? */
     bool asks_late; /* once all of the run has been read */
-    /* one element enters each of n columns; it is number index of the reduced range */
-    void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t n, int64_t index);
+    /* rows enter each of n columns, one after the other, `stride` elements apart; the first is number index of the reduced
+     * range */
+    void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t stride, int64_t rows,
+                                int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, which may be x, and the shift by which it did, one a part:
      * lse leaves exp(x - shift). factor: of the shift, and of both numbers of the finished state of all runs of the row, what
      * resume takes. resume: of what was left, y = exp((x - maximum) - log_sum); y may be left. NULL: there is no such thing */

@@ -15,9 +15,9 @@
 
 static const bench_row *find(const char *name)
 {
-    const bench_row *const tables[] = {bench_op_rows,   bench_conv_rows,  bench_family_rows,
-                                       bench_gpt2_rows, bench_rank_rows,  bench_recurrent_rows,
-                                       bench_net_rows,  bench_resnet_rows};
+    const bench_row *const tables[] = {bench_op_rows,   bench_conv_rows,   bench_family_rows,
+                                       bench_gpt2_rows, bench_rank_rows,   bench_recurrent_rows,
+                                       bench_net_rows,  bench_resnet_rows, bench_sequence_rows};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (const bench_row *row = tables[t]; row->name != NULL; row++)
             if (strcmp(row->name, name) == 0) return row;

@@ -1,4 +1,4 @@
-/* nets: a step of small trainings, from layers: a perceptron, a convolutional net, a language model on an LSTM. AdamW, f32.
+/* nets: a step of small trainings, from layers: a perceptron, a convolutional net, a language model on an LSTM. AdamW; activations in f32 or bf16.
  *
  * Sizes: of the perceptron batch, pixels, hidden; of the convolutional net batch, channels, hidden; of the language model batch,
  * steps, letters, embedding, hidden.
@@ -9,7 +9,7 @@
 
 static void train(bench *b, weft_value logits, weft_value label, weft_dim classes)
 {
-    b->values[0] = weft_mean(weft_cross_entropy(logits, label, classes));
+    b->values[0] = weft_mean(weft_cross_entropy(weft_cast(logits, WEFT_F32), label, classes));
     b->values[1] = weft_adamw(
         b->values[0],
         &(weft_optimizer_options){
@@ -29,7 +29,7 @@ static void build_mlp(bench *b)
     const int64_t *n = b->row->sizes;
     const weft_dim batch = {"batch", n[0]}, pixel = {"pixel", n[1]}, hidden = {"hidden", n[2]},
                    wide = {"wide", n[2]}, digit = {"digit", 10};
-    weft_value x = bench_input(b, WEFT_DIMS(batch, pixel));
+    weft_value x = weft_cast(bench_input(b, WEFT_DIMS(batch, pixel)), b->computes);
     weft_value label = bench_indices(b, WEFT_DIMS(batch), 10);
     x = dense(x, "first", WEFT_DIMS(pixel), hidden, "relu");
     x = dense(x, "second", WEFT_DIMS(hidden), wide, "relu");
@@ -63,7 +63,7 @@ static void build_cnn(bench *b)
     const weft_dim color = {"color", 1}, channel = {"channel", n[1]},
                    feature = {"feature", 2 * n[1]};
     const weft_dim hidden = {"hidden", n[2]}, digit = {"digit", 10};
-    weft_value x = bench_input(b, WEFT_DIMS(batch, row, column, color));
+    weft_value x = weft_cast(bench_input(b, WEFT_DIMS(batch, row, column, color)), b->computes);
     weft_value label = bench_indices(b, WEFT_DIMS(batch), 10);
     x = filtered(filtered(x, "conv1", color, channel), "conv2", channel, feature);
     x = dense(x, "first",
@@ -87,7 +87,8 @@ static void build_lstm_lm(bench *b)
         bench_variable(b, "table", WEFT_DIMS(letter, embed), weft_normal(0.0, 0.1));
     const weft_recurrent_options options = {
         .name = "lstm", .over = time, .feature = embed, .hidden = hidden};
-    const weft_value x = weft_lstm(weft_gather(table, tokens, letter), &options, NULL);
+    const weft_value x =
+        weft_lstm(weft_cast(weft_gather(table, tokens, letter), b->computes), &options, NULL);
     train(b, dense(x, "last", WEFT_DIMS(hidden), letter, NULL), targets, letter);
     bench_begins(b, "lstm/state", 0.0, 0.05);
     bench_begins(b, "lstm/input", 0.0, 0.05);

@@ -1,5 +1,5 @@
 /* resnet: a step of ResNet-18 as it is for images of 32 x 32: a filter of 3 x 3, four stages of two blocks, the mean of all places, a
- * dense layer. Norms go by what the batch has; no averages are kept. AdamW, f32.
+ * dense layer. Norms go by what the batch has; no averages are kept. AdamW; activations in f32 or bf16.
  *
  * Sizes: batch.
  * source  He et al. 2016, "Deep residual learning for image recognition", with the first layer of its nets for CIFAR-10
@@ -67,7 +67,7 @@ static void build_resnet(bench *b)
     const weft_dim batch = {"batch", b->row->sizes[0]}, row = {"row", SIDE},
                    column = {"column", SIDE}, color = {"color", 3}, kind = {"kind", 10};
     weft_dim wide = {features[0], NARROWEST};
-    weft_value x = bench_input(b, WEFT_DIMS(batch, row, column, color));
+    weft_value x = weft_cast(bench_input(b, WEFT_DIMS(batch, row, column, color)), b->computes);
     const weft_value label = bench_indices(b, WEFT_DIMS(batch), kind.size);
     x = weft_relu(filtered(b, x, (filter){"stem", "first", color, wide, 3, 1}));
     for (int i = 0; i < STAGES * BLOCKS; i++) {
@@ -81,7 +81,7 @@ static void build_resnet(bench *b)
     x = weft_dense(
         x, &(weft_dense_options){.name = "last", .in = WEFT_DIMS(wide), .out = WEFT_DIMS(kind)});
     bench_layer(b, "last", 0.05);
-    b->values[0] = weft_mean(weft_cross_entropy(x, label, kind));
+    b->values[0] = weft_mean(weft_cross_entropy(weft_cast(x, WEFT_F32), label, kind));
     b->values[1] = weft_adamw(
         b->values[0],
         &(weft_optimizer_options){

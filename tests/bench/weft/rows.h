@@ -1,5 +1,5 @@
-/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, conv.c, families.c, gpt2.c, recurrent.c, nets.c, resnet.c and
- * ranks.c. */
+/* rows.h: what a row of the benchmark is, as Weft does it. The tables are in ops.c, conv.c, families.c, gpt2.c, recurrent.c, nets.c,
+ * resnet.c, sequences.c and ranks.c. */
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
@@ -27,8 +27,8 @@ typedef struct bench_row {
 } bench_row;
 
 extern const bench_row bench_op_rows[], bench_conv_rows[], bench_family_rows[], bench_gpt2_rows[],
-    bench_rank_rows[], bench_recurrent_rows[], bench_net_rows[],
-    bench_resnet_rows[]; /* each ends with a row without a name */
+    bench_rank_rows[], bench_recurrent_rows[], bench_net_rows[], bench_resnet_rows[],
+    bench_sequence_rows[]; /* each ends with a row without a name */
 
 /* The one open row, and what the program was started with. */
 struct bench {

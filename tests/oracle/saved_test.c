@@ -1,6 +1,6 @@
 /* saved_test: programs drawn at random, of all ops and compositions, with gradients, scans and parts, are saved, loaded in another
- * process and compiled and run there: the same digests, the same bits; and on another mesh as what was built there. Files that were
- * changed are refused by a sentence.
+ * process and compiled and run there: the same digests, the same bits. On another mesh they do what the graph that was built does. Files
+ * that were changed are refused by a sentence.
  *
  *     saved_test [SEED]    only the program of that seed
  *     saved_test --many N  the seeds 1 to N, and four changed files of each

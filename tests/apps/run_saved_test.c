@@ -1,5 +1,5 @@
 /* run_saved_test: `weft run`, as its user runs it. A saved training and a saved inference give the numbers of the library: on the mesh
- * that they were saved for, on others, on MPI. What goes in and out are files. Mistakes are one sentence.
+ * that they were saved for, on others, on MPI. Files go in and out. Mistakes are one sentence.
  */
 #include "command.h"
 

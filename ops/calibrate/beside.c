@@ -88,7 +88,7 @@ static weft_status time_alone(weft_flown *f, int repeats, double *seconds, weft_
 /* All ranks come to the same numbers, since each is of the slowest. */
 static weft_status measure_beside(weft_flown *f, weft_slow *slow, weft_error *error)
 {
-    double exchange, once, alone, both, arrive;
+    double exchange, once, alone, both;
     f->meanwhile = NULL;
     WEFT_TRY(weft_flown_time(f, 0, &exchange, error));
     WEFT_TRY(time_alone(f, 1, &once, error));
@@ -96,9 +96,7 @@ static weft_status measure_beside(weft_flown *f, weft_slow *slow, weft_error *er
     WEFT_TRY(time_alone(f, (int)fmin(fmax(repeats, 1), MOST_REPEATS), &alone, error));
     f->meanwhile = work;
     WEFT_TRY(weft_flown_time(f, 1, &both, error));
-    WEFT_TRY(weft_flown_slowest(f, f->arrive, &arrive, error));
     slow->cpu = fmin(fmax((both - alone) / exchange, 0), 1);
-    slow->factor = fmin(fmax(arrive / exchange, 1), WEFT_MOST_SLOW);
     return WEFT_OK;
 }
 

@@ -24,33 +24,22 @@ typedef struct piece {
     char *from, *to, *scratch;
 } piece;
 
-static weft_status fly(weft_flown *f, int rank, const piece *p, int64_t *arrived, double *arrive,
-                       weft_error *error)
+static weft_status fly(weft_flown *f, int rank, const piece *p, weft_error *error)
 {
-    const double begin = weft_sync_seconds();
-    *arrived = 0;
-    weft_flight_stamp(p->flight, arrived);
     if (f->before) f->before(f, rank);
     WEFT_TRY(weft_flight_start(p->flight, p->from, p->to, p->scratch, error));
     if (f->meanwhile) f->meanwhile(f, rank);
-    WEFT_TRY(weft_flight_finish(p->flight, error));
-    *arrive = *arrived > 0 ? 1e-9 * (double)*arrived - begin : weft_sync_seconds() - begin;
-    return WEFT_OK;
+    return weft_flight_finish(p->flight, error);
 }
 
 static weft_status fly_all(weft_flown *f, int rank, const piece *p, int rounds, weft_error *error)
 {
-    double *seconds = &f->seconds[rank - weft_mesh_first_local(f->mesh)], arrive = 0, sum = 0;
-    double *least = &f->arrive[rank - weft_mesh_first_local(f->mesh)];
-    int64_t arrived;
+    double *seconds = &f->seconds[rank - weft_mesh_first_local(f->mesh)];
     const double begin = weft_sync_seconds();
-    for (int i = 0; i < rounds; i++) {
-        WEFT_TRY(fly(f, rank, p, &arrived, &arrive, error));
-        sum += arrive / rounds;
-    }
+    for (int i = 0; i < rounds; i++)
+        WEFT_TRY(fly(f, rank, p, error));
     const double took = (weft_sync_seconds() - begin) / rounds;
     if (took > 0) *seconds = fmin(*seconds, took); /* a clock may be set back */
-    if (sum > 0) *least = fmin(*least, sum);
     return WEFT_OK;
 }
 
@@ -58,7 +47,7 @@ static weft_status time_flights(weft_flown *f, int rank, const piece *p, weft_er
 {
     const int at = rank - weft_mesh_first_local(f->mesh);
     WEFT_TRY(fly_all(f, rank, p, 1, error));
-    f->seconds[at] = f->arrive[at] = INFINITY;
+    f->seconds[at] = INFINITY;
     for (int k = 0; k < TRIES; k++)
         WEFT_TRY(fly_all(f, rank, p, f->rounds, error));
     return WEFT_OK;
@@ -206,11 +195,10 @@ weft_status weft_flown_open(weft_flown *f, weft_mesh *mesh, weft_comms *comms, u
     const int n_local = weft_mesh_n_local(mesh), near = weft_world_n_near();
     *f = (weft_flown){.mesh = mesh, .comms = comms, .axes = axes};
     f->n_host = n_local > near ? n_local : near;
-    f->seconds = calloc(2 * (size_t)n_local, sizeof *f->seconds);
+    f->seconds = calloc((size_t)n_local, sizeof *f->seconds);
     f->errors = calloc((size_t)n_local, sizeof *f->errors);
     if (!f->seconds || !f->errors)
         return weft_fail_memory(error, (size_t)n_local * sizeof *f->errors);
-    f->arrive = f->seconds + n_local;
     return WEFT_OK;
 }
 

@@ -17,9 +17,8 @@ struct weft_flown {
     int rounds;
     /* by each local rank, before a flight starts, and while it is under way; NULL: nothing */
     void (*before)(weft_flown *f, int rank), (*meanwhile)(weft_flown *f, int rank);
-    void *context; /* theirs */
-    double *seconds,
-        *arrive;        /* [n_local] a flight from its start to its end, and until all is there */
+    void *context;      /* theirs */
+    double *seconds;    /* [n_local] a flight from its start to its end */
     weft_error *errors; /* [n_local] */
 };
 

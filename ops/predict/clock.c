@@ -26,16 +26,16 @@ int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes)
     return level_over(clock->plan->mesh, clock->model, rank, axes);
 }
 
-static double shared(const weft_clock *clock, const weft_load *load, double seconds)
+static double shared(const weft_clock *clock, double seconds)
 {
-    return seconds * weft_load_crowd(clock->model, load, clock->host_ranks);
+    return seconds * weft_load_crowd(clock->model, clock->load, clock->host_ranks);
 }
 
 static void look_up(const weft_clock *clock, const weft_workload *work, weft_known_work *known)
 {
-    const weft_load *load = weft_load_of(clock->model, clock->host_ranks);
-    known->seconds = shared(clock, load, weft_work_seconds(load, work, &known->source));
-    known->spread = weft_work_spread(load, work);
+    const double alone = weft_work_seconds(clock->load, clock->marks, work, &known->source);
+    known->seconds = shared(clock, alone);
+    known->spread = weft_work_spread(clock->load, work);
 }
 
 static weft_step_time work_time(weft_clock *clock, const weft_step *step, int rank)
@@ -54,7 +54,7 @@ static weft_step_time work_time(weft_clock *clock, const weft_step *step, int ra
 
 double weft_clock_besides(const weft_clock *clock, int rank)
 {
-    const weft_load *load = weft_load_of(clock->model, clock->host_ranks);
+    const weft_load *load = clock->load;
     double bytes = 0;
     for (uint32_t id = 1; id < clock->plan->n_placed; id++) {
         weft_view view;
@@ -63,7 +63,7 @@ double weft_clock_besides(const weft_clock *clock, int rank)
         bytes += (double)weft_view_count(&view) * (double)weft_dtype_bytes(view.dtype);
     }
     const double rate = load->input_bytes_per_second;
-    return shared(clock, load, load->run_seconds + (rate > 0 ? bytes / rate : 0));
+    return shared(clock, load->run_seconds + (rate > 0 ? bytes / rate : 0));
 }
 
 weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int rank)
@@ -89,6 +89,8 @@ weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *mod
 {
     *clock = (weft_clock){.plan = plan, .model = model, .n_known = 64};
     clock->host_ranks = ranks_of_host(plan->mesh, model, host_ranks);
+    clock->load = weft_load_of(model, clock->host_ranks);
+    WEFT_TRY(weft_marks_make(clock->load, arena, &clock->marks, error));
     while (clock->n_known < 2 * ((size_t)plan->n_steps + 1) * (size_t)n_kinds)
         clock->n_known *= 2;
     clock->known = weft_arena_take(arena, clock->n_known * sizeof *clock->known);

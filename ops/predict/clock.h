@@ -17,6 +17,8 @@ typedef struct weft_clock {
     const weft_plan *plan;
     const weft_machine_model *model;
     int host_ranks; /* of the mesh on each host */
+    const weft_load *load;
+    weft_mark *marks; /* of the load */
     weft_known_work
         *known; /* [n_known] a power of two, more than there are steps: open addressing */
     size_t n_known;

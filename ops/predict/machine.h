@@ -57,8 +57,7 @@ typedef struct weft_slow {
     const char *work; /* "product", "loop" */
     weft_convert_kind kind;
     int level;
-    double cpu;    /* of this work, as weft_level.cpu */
-    double factor; /* how many times as long the exchange takes: 1 to WEFT_MOST_SLOW */
+    double cpu; /* of this work, as weft_level.cpu */
 } weft_slow;
 
 typedef struct weft_exchange_curve {
@@ -67,7 +66,7 @@ typedef struct weft_exchange_curve {
     weft_curve seconds; /* by bytes of one rank's part, were it whole (weft_exchange.bytes) */
 } weft_exchange_curve;
 
-enum { WEFT_MAX_LEVELS = 8, WEFT_MOST_SLOW = 1000 };
+enum { WEFT_MAX_LEVELS = 8 };
 
 struct weft_machine_model {
     weft_arena *arena;
@@ -133,8 +132,17 @@ weft_status weft_machine_add_exchange(weft_machine_model *model, weft_convert_ki
 
 /* rates.c: the sample of this very workload; NULL: it was not measured. */
 weft_sample *weft_load_sample(const weft_load *load, const weft_workload *work);
-/* Seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time. */
-double weft_work_seconds(const weft_load *load, const weft_workload *work,
+/* What of a sample is the same, whatever is compared with it: sizes in octaves, and the logarithm of how many times as long it takes as
+ * rates say. */
+typedef struct weft_mark {
+    double flops, acts, sizes[WEFT_WORK_SIZES], factor;
+} weft_mark;
+/* weft_marks_make - of all samples of a load as they are now. marks: [n_samples] in `arena`. Local. */
+weft_status weft_marks_make(const weft_load *load, weft_arena *arena, weft_mark **marks,
+                            weft_error *error);
+/* Seconds of a workload where so many ranks of a host do the like at once. It names no source for what takes no time.
+ * marks: of the load; NULL: samples of other sizes do not count. */
+double weft_work_seconds(const weft_load *load, const weft_mark *marks, const weft_workload *work,
                          weft_time_source *source);
 /* How far apart the quartiles of its time are, as a part of it: of the very kernel where it was measured, else 0. */
 double weft_work_spread(const weft_load *load, const weft_workload *work);

@@ -121,7 +121,6 @@ static weft_status merge_slow(weft_machine_model *model, const weft_slow *from, 
             into->level != from->level)
             continue;
         into->cpu = fmin(into->cpu, from->cpu);
-        into->factor = fmin(into->factor, from->factor);
         return WEFT_OK;
     }
     return weft_machine_add_slow(model, from, error);

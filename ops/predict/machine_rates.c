@@ -53,7 +53,6 @@ static void add_slow(listing *l, const weft_machine_model *model, const weft_slo
 {
     const char *level = model->levels[slow->level].name, *kind = weft_convert_name(slow->kind);
     add(l, 100 * slow->cpu, "%", "%s: cores that %s takes of a %s", level, kind, slow->work);
-    add(l, slow->factor, "", "%s: %s takes longer beside a %s", level, kind, slow->work);
 }
 
 int weft_machine_model_rates(const weft_machine_model *model, weft_machine_rate *rates, int room)

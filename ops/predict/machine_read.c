@@ -266,6 +266,7 @@ static weft_status read_exchanges(weft_reading *r, const json_t *root)
     return WEFT_OK;
 }
 
+/* exchange_factor: older files say how many times as long the exchange takes, which nothing asks for. */
 static weft_status read_slow(weft_reading *r, json_t *in, weft_slow *slow)
 {
     static const char *const keys[] = {"work", "by", "level", "cpu", "exchange_factor", NULL};
@@ -280,8 +281,7 @@ static weft_status read_slow(weft_reading *r, json_t *in, weft_slow *slow)
     WEFT_TRY(weft_json_name(r, "by", by, convert_name, WEFT_CONVERTS, &number));
     slow->kind = (weft_convert_kind)number;
     WEFT_TRY(read_level_name(r, in, &slow->level));
-    WEFT_TRY(weft_json_number(r, in, "cpu", 0, 1, &slow->cpu));
-    return weft_json_number(r, in, "exchange_factor", 1, WEFT_MOST_SLOW, &slow->factor);
+    return weft_json_number(r, in, "cpu", 0, 1, &slow->cpu);
 }
 
 /* What was measured of work beside exchanges, if anything was. */

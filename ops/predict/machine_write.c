@@ -77,10 +77,9 @@ static json_t *slows_json(const weft_machine_model *model)
     json_t *list = json_array();
     for (int i = 0; i < model->n_slows; i++) {
         const weft_slow *slow = &model->slows[i];
-        json_array_append_new(list, json_pack("{ss ss ss sf sf}", "work", slow->work, "by",
+        json_array_append_new(list, json_pack("{ss ss ss sf}", "work", slow->work, "by",
                                               weft_convert_name(slow->kind), "level",
-                                              model->levels[slow->level].name, "cpu", slow->cpu,
-                                              "exchange_factor", slow->factor));
+                                              model->levels[slow->level].name, "cpu", slow->cpu));
     }
     return list;
 }

@@ -71,28 +71,61 @@ static double unlike(const weft_workload *a, const weft_workload *b)
     return part;
 }
 
-/* In octaves, squared. Loops of quite other ops are as far apart as some of 16 times the size. */
-static double distance(const weft_workload *a, const weft_workload *b)
+static void mark(const weft_workload *work, weft_mark *to)
 {
-    double sum = pow(log2((1 + a->flops) / (1 + b->flops)), 2) +
-                 pow(log2((1 + acts_of(a)) / (1 + acts_of(b))), 2);
-    sum += pow(OTHER_OPS * unlike(a, b), 2);
-    for (int i = 0; i < a->n_sizes; i++)
-        sum += pow(log2((1 + a->sizes[i]) / (1 + b->sizes[i])), 2);
+    to->flops = log2(1 + work->flops);
+    to->acts = log2(1 + acts_of(work));
+    for (int i = 0; i < work->n_sizes; i++)
+        to->sizes[i] = log2(1 + work->sizes[i]);
+}
+
+static double factor_of(const weft_load *load, const weft_sample *sample)
+{
+    return log(sample->seconds / rated_seconds(load, &sample->work));
+}
+
+weft_status weft_marks_make(const weft_load *load, weft_arena *arena, weft_mark **marks,
+                            weft_error *error)
+{
+    const size_t n = (size_t)load->n_samples + 1;
+    *marks = weft_arena_take(arena, n * sizeof **marks);
+    if (!*marks) return weft_fail_memory(error, n * sizeof **marks);
+    for (int s = 0; s < load->n_samples; s++) {
+        mark(&load->samples[s].work, &(*marks)[s]);
+        (*marks)[s].factor = factor_of(load, &load->samples[s]);
+    }
+    return WEFT_OK;
+}
+
+/* In octaves, squared. Loops of quite other ops are as far apart as some of 16 times the size. */
+static double distance(const weft_workload *a, const weft_mark *of_a, const weft_workload *b,
+                       const weft_mark *of_b)
+{
+    const double flops = of_a->flops - of_b->flops, acts = of_a->acts - of_b->acts,
+                 ops = OTHER_OPS * unlike(a, b);
+    double sum = flops * flops + acts * acts + ops * ops;
+    for (int i = 0; i < a->n_sizes; i++) {
+        const double size = of_a->sizes[i] - of_b->sizes[i];
+        sum += size * size;
+    }
     return sum;
 }
 
 /* The mean of the factors of all similar ones in logarithms, nearer ones first: one that is twice as far counts a sixteenth.
  * Where some are as large in all sizes, these alone. */
-static bool similar_factor(const weft_load *load, const weft_workload *work, double *factor)
+static bool similar_factor(const weft_load *load, const weft_mark *marks, const weft_workload *work,
+                           double *factor)
 {
     static const double SAME = 1e-9;
     double sum = 0, weights = 0;
+    weft_mark own;
+    if (!marks) return false;
+    mark(work, &own);
     for (int s = 0; s < load->n_samples; s++) {
-        const weft_sample *sample = &load->samples[s];
-        if (!is_similar(&sample->work, work)) continue;
-        const double d = fmax(distance(&sample->work, work), SAME), weight = 1 / (d * d);
-        sum += weight * log(sample->seconds / rated_seconds(load, &sample->work));
+        const weft_workload *other = &load->samples[s].work;
+        if (!is_similar(other, work)) continue;
+        const double d = fmax(distance(other, &marks[s], work, &own), SAME), weight = 1 / (d * d);
+        sum += weight * marks[s].factor;
         weights += weight;
     }
     if (weights > 0) *factor = exp(sum / weights);
@@ -107,7 +140,8 @@ weft_sample *weft_load_sample(const weft_load *load, const weft_workload *work)
     return NULL;
 }
 
-double weft_work_seconds(const weft_load *load, const weft_workload *work, weft_time_source *source)
+double weft_work_seconds(const weft_load *load, const weft_mark *marks, const weft_workload *work,
+                         weft_time_source *source)
 {
     double factor = 1;
     *source = WEFT_TIME_RATES;
@@ -115,7 +149,7 @@ double weft_work_seconds(const weft_load *load, const weft_workload *work, weft_
     const weft_sample *sample = weft_load_sample(load, work);
     if (sample) *source = WEFT_TIME_MEASURED;
     if (sample) return sample->seconds;
-    if (similar_factor(load, work, &factor)) *source = WEFT_TIME_SIMILAR;
+    if (similar_factor(load, marks, work, &factor)) *source = WEFT_TIME_SIMILAR;
     return factor * rated_seconds(load, work);
 }
 

@@ -72,7 +72,7 @@ static double kernel_factor(const weft_search_rates *rates, const weft_workload 
         const weft_sample *sample = &rates->load->samples[i];
         weft_time_source source;
         if (strcmp(sample->work.name, kernel->name) != 0) continue;
-        const double rated = weft_work_seconds(&rates->plain, &sample->work, &source);
+        const double rated = weft_work_seconds(&rates->plain, NULL, &sample->work, &source);
         if (rated > 0) least = fmin(least, sample->seconds / rated);
     }
     return isfinite(least) ? least : 1;
@@ -88,7 +88,7 @@ double weft_search_kernel_seconds(const weft_search_rates *rates, const weft_wor
     for (int a = 0; a < part.n_acts; a++)
         part.acts[a].elements /= ranks;
     return rates->crowd * kernel_factor(rates, kernel) *
-           weft_work_seconds(&rates->plain, &part, &source);
+           weft_work_seconds(&rates->plain, NULL, &part, &source);
 }
 
 double weft_search_kernel_best(const weft_search_rates *rates, const weft_workload *kernel)

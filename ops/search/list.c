@@ -25,14 +25,20 @@ static bool fits_floor(const searching *s, const weft_search_outline *outline,
     return memory <= 0 || weft_search_floor_bytes(s, outline, setting) <= (double)memory;
 }
 
+/* Of an outline by profile; below 0: not yet asked for. */
+typedef struct known {
+    double floors[2];    /* without and with sharded storage */
+    double exchanges[3]; /* of the first profile that is alike */
+} known;
+
 /* Profiles of the same dims exchange about the same, and stages 1 and 2 do. */
 static double exchanges_of(const searching *s, const weft_search_outline *outline,
-                           const weft_search_setting *setting, double *known)
+                           const weft_search_setting *setting, known *of)
 {
     static const int kinds[] = {0, 1, 1, 2};
     weft_search_setting like = *setting;
     like.profile = s->profiles[setting->profile].like;
-    double *seconds = &known[3 * like.profile + kinds[setting->zero]];
+    double *seconds = &of[like.profile].exchanges[kinds[setting->zero]];
     if (*seconds < 0) *seconds = weft_search_guess_exchanges(s, outline, &like);
     return *seconds;
 }
@@ -56,7 +62,15 @@ static weft_status keep(searching *s, weft_search_list *list, weft_search_candid
     return WEFT_OK;
 }
 
-static weft_status add(searching *s, weft_search_list *list, int o, int x, double *known)
+static double floor_of(const searching *s, const weft_search_outline *outline,
+                       const weft_search_setting *setting, known *of)
+{
+    double *seconds = &of[setting->profile].floors[setting->zero > 0];
+    if (*seconds < 0) *seconds = weft_search_floor_seconds(s, outline, setting);
+    return *seconds;
+}
+
+static weft_status add(searching *s, weft_search_list *list, int o, int x, known *of)
 {
     const weft_search_outline *outline = &s->outlines[o];
     const weft_search_setting *setting = &s->settings[x];
@@ -66,9 +80,9 @@ static weft_status add(searching *s, weft_search_list *list, int o, int x, doubl
         list->n_too_large++;
         return WEFT_OK;
     }
-    const double floor = weft_search_floor_seconds(s, outline, setting);
+    const double floor = floor_of(s, outline, setting, of);
     const bool is_far = floor > FAR * list->least_guess;
-    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, known);
+    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, of);
     list->least_guess = fmin(list->least_guess, guess);
     return keep(s, list,
                 (weft_search_candidate){o, x, (float)(floor * (1 - 1e-6)), (float)guess, false,
@@ -78,17 +92,17 @@ static weft_status add(searching *s, weft_search_list *list, int o, int x, doubl
 weft_status weft_search_list_make(searching *s, weft_search_list *list)
 {
     *list = (weft_search_list){.dropped = INFINITY, .least_guess = INFINITY};
-    double *known = weft_arena_take(s->arena, 3 * (size_t)s->n_profiles * sizeof *known);
-    if (!known) return weft_fail_memory(s->error, (size_t)s->n_profiles * sizeof *known);
+    known *of = weft_arena_take(s->arena, (size_t)s->n_profiles * sizeof *of);
+    if (!of) return weft_fail_memory(s->error, (size_t)s->n_profiles * sizeof *of);
     bool is_late = false; /* then choices of one axis are listed alone, which are planned first */
     for (int o = 0; o < s->n_outlines; o++) {
         is_late = is_late || (list->n > 0 && weft_search_is_over(s, LISTING));
         s->has_more_outlines |= is_late && s->outlines[o].n > 1;
         if (is_late && s->outlines[o].n > 1) continue;
-        for (int i = 0; i < 3 * s->n_profiles; i++)
-            known[i] = -1;
+        for (int i = 0; i < s->n_profiles; i++)
+            of[i] = (known){{-1, -1}, {-1, -1, -1}};
         for (int x = 0; x < s->n_settings; x++)
-            WEFT_TRY(add(s, list, o, x, known));
+            WEFT_TRY(add(s, list, o, x, of));
     }
     if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_guess);
     if (list->n_choices > 0) return WEFT_OK;
@@ -118,8 +132,7 @@ static void toll_piece(void *context, int piece)
         weft_search_candidate *c = &t->list->all[t->which[i]];
         const weft_search_outline *outline = &t->s->outlines[c->outline];
         const weft_search_setting *setting = &t->s->settings[c->setting];
-        const double works = weft_search_floor_seconds(t->s, outline, setting);
-        const double floor = weft_search_toll_seconds(t->s, outline, setting, works, t->most);
+        const double floor = weft_search_toll_seconds(t->s, outline, setting, t->most);
         c->floor = (float)fmax((double)c->floor, floor * (1 - 1e-6));
         c->is_tolled = true;
     }

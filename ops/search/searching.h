@@ -276,14 +276,14 @@ void weft_search_rates_find(const weft_machine_model *machine, int host_ranks,
                             weft_search_rates *rates);
 int weft_search_host_ranks(const weft_search_options *options);
 
+/* best_links.c: of the machine. */
+weft_status weft_search_links_find(searching *s);
+
 /* ---- tolls.c ------------------------------------------------------------------------------------ */
 
-/* Links of the machine. */
-weft_status weft_search_links_find(searching *s);
-/* Seconds that no plan can beat, with the exchanges that each must have, or `most` where they are more; 0 where these are not known.
- * works: seconds of all works (weft_search_floor_seconds) */
+/* Seconds that no plan can beat, with the exchanges that each must have, or `most` where they are more; 0 where these are not known. */
 double weft_search_toll_seconds(const searching *s, const weft_search_outline *outline,
-                                const weft_search_setting *setting, double works, double most);
+                                const weft_search_setting *setting, double most);
 
 /* ---- guess.c ------------------------------------------------------------------------------------ */
 

@@ -23,61 +23,15 @@
 
 enum {
     MOST_BOUNDS = 8,
-    MOST_CUTS = 1024
-}; /* of bounds a vector: those that are not there count nothing */
+    MOST_JOINT = 6 /* axes whose ways are looked at together */
+};                 /* of bounds a vector: those that are not there count nothing */
 static const double MIXED = 0.9,
                     EVEN = 0.5; /* parts of a bound that is mixed with that of all works */
 
-/* ---- links ---------------------------------------------------------------------------------------------- */
-
-/* By how much measured exchanges may be quicker than links say. */
-static double quickest(const weft_machine_model *machine, int level)
+/* Unlike fmin one instruction; nothing here is no number. */
+static inline double lesser(double a, double b)
 {
-    double least = 1;
-    for (int e = 0; e < machine->n_exchanges; e++) {
-        const weft_exchange_curve *curve = &machine->exchanges[e];
-        const double n = curve->ranks, others = n > 1 ? (n - 1) / n : 1;
-        if (curve->level != level || curve->kind == WEFT_BORDER || curve->kind == WEFT_ALL_TO_ALL)
-            continue;
-        for (int i = 0; i < curve->seconds.n; i++) {
-            const double bytes =
-                curve->seconds.size[i] * others * (curve->kind == WEFT_ALL_REDUCE ? 2 : 1);
-            const double linked = 2 * n * machine->levels[level].latency_seconds +
-                                  bytes / machine->levels[level].bytes_per_second;
-            least = fmin(least, curve->seconds.value[i] / linked);
-        }
-    }
-    return least;
-}
-
-static void find_shares(const weft_machine_model *machine, int level, double *least, double *most)
-{
-    *least = INFINITY;
-    *most = 0;
-    for (int k = 0; k < WEFT_CONVERTS; k++) {
-        const double share = weft_exchange_share(machine, level, (weft_convert_kind)k);
-        *least = fmin(*least, share);
-        *most = fmax(*most, share);
-    }
-}
-
-/* An exchange over several axes is at the farther level: there it may take less. */
-weft_status weft_search_links_find(searching *s)
-{
-    const weft_machine_model *machine = s->options->machine;
-    weft_search_link beyond = {INFINITY, INFINITY, 0};
-    s->links = weft_arena_take(s->arena, (size_t)machine->n_levels * sizeof *s->links);
-    if (!s->links) return weft_fail_memory(s->error, sizeof *s->links);
-    for (int l = machine->n_levels; l-- > 0;) {
-        double least, most;
-        const double seconds = quickest(machine, l) / machine->levels[l].bytes_per_second;
-        find_shares(machine, l, &least, &most);
-        beyond.seconds = fmin(beyond.seconds, seconds);
-        beyond.share_seconds = fmin(beyond.share_seconds, fmin(least, 1) * seconds);
-        beyond.most_share = fmax(beyond.most_share, most);
-        s->links[l] = beyond;
-    }
-    return WEFT_OK;
+    return a < b ? a : b;
 }
 
 /* ---- bounds --------------------------------------------------------------------------------------------- */
@@ -99,6 +53,8 @@ typedef struct tolling {
     const double (*repeated)
         [WEFT_MAX_AXES]; /* [n_works] seconds more where a kernel is whole along an axis */
     double weights[WEFT_WORK_ORDERS][MOST_BOUNDS]; /* of works */
+    /* of exchanges by kind, in full before all gradients and else, and of the cores that they take */
+    double full[2][WEFT_TOLL_KINDS][MOST_BOUNDS], share[WEFT_TOLL_KINDS][MOST_BOUNDS];
     double most, works; /* seconds above which nobody asks; of all works */
     int n_bounds;
     bound bounds[MOST_BOUNDS];
@@ -176,8 +132,20 @@ static void list_bounds(tolling *t)
     }
 }
 
+static void find_exchange_weights(tolling *t)
+{
+    for (int kind = 0; kind < WEFT_TOLL_KINDS; kind++)
+        for (int b = 0; b < t->n_bounds; b++) {
+            const bound *of = &t->bounds[b];
+            t->share[kind][b] = of->share[kind];
+            t->full[false][kind][b] = t->full[true][kind][b] = of->full[kind];
+            if (kind == WEFT_TOLL_TIGHT) t->full[true][kind][b] += of->first_tight;
+        }
+}
+
 static void find_weights(tolling *t)
 {
+    find_exchange_weights(t);
     for (int order = 0; order < WEFT_WORK_ORDERS; order++)
         for (int b = 0; b < t->n_bounds; b++) {
             const bound *of = &t->bounds[b];
@@ -221,12 +189,9 @@ static void count(const tolling *t, const weft_search_toll *toll, int axis, doub
                   double costs[MOST_BOUNDS])
 {
     const weft_search_link *link = link_at(t, axis);
-    for (int b = 0; b < MOST_BOUNDS; b++) {
-        const bound *of = &t->bounds[b];
-        double full = of->full[toll->kind];
-        if (toll->is_first && toll->kind == WEFT_TOLL_TIGHT) full += of->first_tight;
-        costs[b] += bytes * (full * link->seconds + of->share[toll->kind] * link->share_seconds);
-    }
+    const double *full = t->full[toll->is_first][toll->kind], *share = t->share[toll->kind];
+    for (int b = 0; b < MOST_BOUNDS; b++)
+        costs[b] += bytes * (full[b] * link->seconds + share[b] * link->share_seconds);
 }
 
 /* The bytes of a toll along an axis. */
@@ -285,7 +250,7 @@ static void limit(const tolling *t, const weft_search_toll *toll, const weft_sea
         const double most = more > 0 ? more / whole->times * payer->times * toll->often *
                                            t->weights[whole->order][b]
                                      : 0;
-        costs[b] = fmin(costs[b], most);
+        costs[b] = lesser(costs[b], most);
     }
 }
 
@@ -345,6 +310,15 @@ static const weft_search_toll *gradient_of(const weft_search_work *work)
     return NULL;
 }
 
+/* What a way makes of it along an axis: the whole, a part, or a sum that others have parts of. */
+enum { MADE_WHOLE, MADE_SPLIT, MADE_SUM, MADE };
+
+static int made_by(const weft_search_way *way, const weft_search_toll *toll)
+{
+    if (way->is_whole && way->has == 0) return MADE_WHOLE;
+    return way->has >> toll->term & 1 ? MADE_SPLIT : MADE_SUM;
+}
+
 /* A gradient's exchange is in a queue of its axis, of which there are several with others. Where others cut it, those exchange more. */
 static double queues_of(const tolling *t, const bool *divides, int axis)
 {
@@ -370,23 +344,20 @@ static void count_gradient(const tolling *t, const weft_search_toll *toll, int a
 /* One cut of all axes: a sum is scattered to where shards are, or is reduced by all; what was made in parts becomes whole. Sums that become
  * whole along several axes may do so at once: the longest counts. */
 static void cut_gradient(const tolling *t, const cutting *c, const weft_search_toll *toll,
-                         const int *way, double costs[MOST_BOUNDS])
+                         const int *made, double costs[MOST_BOUNDS])
 {
     bool divides[WEFT_MAX_AXES];
     double most = 0;
     int longest = -1;
     for (int a = 0; a < t->outline->n; a++) {
-        const weft_search_way *of = c->ways[a][way[a]];
         const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
-        divides[a] = is_named || is_sharded(t, toll->dims, a, 1) || (of->has >> toll->term & 1);
+        divides[a] = is_named || is_sharded(t, toll->dims, a, 1) || made[a] == MADE_SPLIT;
     }
     for (int a = 0; a < t->outline->n; a++) {
-        const weft_search_way *of = c->ways[a][way[a]];
         const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
-        const bool is_made_whole = of->is_whole && of->has == 0;
-        const bool is_sum = !is_made_whole && !(of->has >> toll->term & 1);
+        const bool is_sum = made[a] == MADE_SUM;
         const bool is_home = is_named || is_sharded(t, toll->dims, a, 3); /* it stays in shards */
-        if (is_made_whole) continue;
+        if (made[a] == MADE_WHOLE) continue;
         if (is_sum && !divides[a]) {
             const double seconds = others(t, a) * link_at(t, a)->seconds;
             if (seconds > most) longest = a;
@@ -401,40 +372,62 @@ static void cut_gradient(const tolling *t, const cutting *c, const weft_search_t
                        divides, costs);
 }
 
-/* The next of all ways of all axes; false: that was the last. */
-static bool turn(const tolling *t, const cutting *c, int *way)
+/* Of all ways of an axis that make a gradient alike the least, for each bound by itself. */
+typedef struct making {
+    bool is_there[WEFT_MAX_AXES][MADE];
+    double costs[WEFT_MAX_AXES][MADE][MOST_BOUNDS];
+} making;
+
+static void find_makings(const tolling *t, const cutting *c, const weft_search_toll *toll,
+                         making *m)
 {
-    for (int a = 0; a < t->outline->n; a++) {
-        if (++way[a] < c->n_ways[a]) return true;
-        way[a] = 0;
+    memset(m->is_there, 0, sizeof m->is_there);
+    for (int a = 0; a < t->outline->n; a++)
+        for (int w = 0; w < c->n_ways[a]; w++) {
+            const int made = made_by(c->ways[a][w], toll);
+            double *least = m->costs[a][made];
+            for (int b = 0; b < MOST_BOUNDS; b++)
+                least[b] =
+                    m->is_there[a][made] ? lesser(least[b], c->costs[a][w][b]) : c->costs[a][w][b];
+            m->is_there[a][made] = true;
+        }
+}
+
+/* The next of how a gradient may be made along all axes, or the first where `made` is -1; false: that was the last. */
+static bool turn(const tolling *t, const making *m, int *made)
+{
+    bool goes_on = false;
+    for (int a = 0; a < t->outline->n && !goes_on; a++) {
+        const int before = made[a];
+        do
+            made[a] = (made[a] + 1) % MADE;
+        while (!m->is_there[a][made[a]]);
+        goes_on = made[a] > before && before >= 0;
     }
-    return false;
+    return goes_on;
 }
 
-static int n_cuts(const tolling *t, const cutting *c)
-{
-    int n = 1;
-    for (int a = 0; a < t->outline->n && n <= MOST_CUTS; a++)
-        n *= c->n_ways[a];
-    return n;
-}
-
-/* Of all ways of all axes together the least, for each bound by itself. */
+/* Of all ways of all axes together the least, for each bound by itself. What a gradient exchanges depends on how it is made alone. */
 static void add_with_gradient(tolling *t, const cutting *c, const weft_search_toll *toll)
 {
+    making m;
     double least[MOST_BOUNDS];
-    int way[WEFT_MAX_AXES] = {0};
+    int made[WEFT_MAX_AXES];
+    find_makings(t, c, toll, &m);
+    for (int a = 0; a < t->outline->n; a++)
+        made[a] = -1;
+    (void)turn(t, &m, made);
     for (int b = 0; b < MOST_BOUNDS; b++)
         least[b] = INFINITY;
     do {
         double costs[MOST_BOUNDS] = {0};
         for (int a = 0; a < t->outline->n; a++)
             for (int b = 0; b < MOST_BOUNDS; b++)
-                costs[b] += c->costs[a][way[a]][b];
-        cut_gradient(t, c, toll, way, costs);
+                costs[b] += m.costs[a][made[a]][b];
+        cut_gradient(t, c, toll, made, costs);
         for (int b = 0; b < MOST_BOUNDS; b++)
-            least[b] = fmin(least[b], costs[b]);
-    } while (turn(t, c, way));
+            least[b] = lesser(costs[b], least[b]);
+    } while (turn(t, &m, made));
     for (int b = 0; b < MOST_BOUNDS; b++)
         t->sums[b] += least[b];
 }
@@ -442,7 +435,7 @@ static void add_with_gradient(tolling *t, const cutting *c, const weft_search_to
 static void add_kernel(tolling *t, const cutting *c)
 {
     const weft_search_toll *gradient = gradient_of(c->work);
-    if (gradient && n_cuts(t, c) <= MOST_CUTS) {
+    if (gradient && t->outline->n <= MOST_JOINT) {
         add_with_gradient(t, c, gradient);
         return;
     }
@@ -450,33 +443,48 @@ static void add_kernel(tolling *t, const cutting *c)
         for (int b = 0; b < MOST_BOUNDS; b++) {
             double least = INFINITY;
             for (int w = 0; w < c->n_ways[a]; w++)
-                least = fmin(least, c->costs[a][w][b]);
+                least = lesser(c->costs[a][w][b], least);
             t->sums[b] += least;
         }
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-double weft_search_toll_seconds(const searching *s, const weft_search_outline *outline,
-                                const weft_search_setting *setting, double works, double most)
+/* Sums only grow: above what anybody asks for no more has to be looked at. */
+static double floor_of(const tolling *t)
 {
-    const weft_search_profile *profile = &s->profiles[setting->profile];
-    tolling t = {.s = s, .outline = outline, .setting = setting, .works = works, .most = most};
     double floor = 0;
-    if (!profile->has_tolls) return 0;
-    list_bounds(&t);
-    find_weights(&t);
-    double repeated[WEFT_SEARCH_WORKS][WEFT_MAX_AXES];
-    t.repeated = (const double(*)[WEFT_MAX_AXES])repeated;
+    for (int b = 0; b < MOST_BOUNDS; b++)
+        floor = fmax(floor, t->sums[b]);
+    return fmin(floor, t->most);
+}
+
+static void add_works(tolling *t, double (*repeated)[WEFT_MAX_AXES])
+{
+    const weft_search_profile *profile = &t->s->profiles[t->setting->profile];
     for (int w = 0; w < profile->n_works; w++) {
         weft_search_work *work = &profile->works[w];
         double ranks;
-        const double seconds = weft_search_work_seconds(s, outline, setting, work, &ranks);
+        const double seconds = weft_search_work_seconds(t->s, t->outline, t->setting, work, &ranks);
+        t->works += seconds;
         for (int b = 0; b < MOST_BOUNDS; b++)
-            t.sums[b] += seconds * t.weights[work->order][b];
-        if (work->n_ways > 0) find_repeated(&t, work, seconds, ranks, repeated[w]);
+            t->sums[b] += seconds * t->weights[work->order][b];
+        if (work->n_ways > 0) find_repeated(t, work, seconds, ranks, repeated[w]);
     }
-    for (int w = 0; w < profile->n_works; w++) {
+}
+
+double weft_search_toll_seconds(const searching *s, const weft_search_outline *outline,
+                                const weft_search_setting *setting, double most)
+{
+    const weft_search_profile *profile = &s->profiles[setting->profile];
+    tolling t = {.s = s, .outline = outline, .setting = setting, .most = most};
+    double repeated[WEFT_SEARCH_WORKS][WEFT_MAX_AXES];
+    if (!profile->has_tolls) return 0;
+    list_bounds(&t);
+    find_weights(&t);
+    t.repeated = (const double(*)[WEFT_MAX_AXES])repeated;
+    add_works(&t, repeated);
+    for (int w = 0; w < profile->n_works && floor_of(&t) < most; w++) {
         cutting c;
         c.work = &profile->works[w];
         if (c.work->n_tolls == 0) continue;
@@ -484,7 +492,5 @@ double weft_search_toll_seconds(const searching *s, const weft_search_outline *o
             look_at_axis(&t, &c, a, repeated[w][a]);
         add_kernel(&t, &c);
     }
-    for (int b = 0; b < MOST_BOUNDS; b++)
-        floor = fmax(floor, t.sums[b]);
-    return fmin(floor, most);
+    return floor_of(&t);
 }

@@ -68,7 +68,7 @@ static void check_slows(const weft_machine_model *model)
     int n[2] = {0, 0};
     for (int i = 0; i < model->n_slows; i++) {
         const weft_slow *slow = &model->slows[i];
-        CHECK(slow->cpu >= 0 && slow->cpu <= 1 && slow->factor >= 1);
+        CHECK(slow->cpu >= 0 && slow->cpu <= 1);
         n[strcmp(slow->work, "loop") == 0] += slow->level == 0;
     }
     CHECK(n[0] > 0 && n[0] == n[1]);

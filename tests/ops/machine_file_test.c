@@ -23,7 +23,7 @@ static const char good[] =
     "\"level\": \"near\", \"ranks\": 2, \"seconds\": [[60, 1], [240, 2]]}, {\"kind\": "
     "\"all_gather\", \"level\": \"near\", \"ranks\": 2, \"seconds\": [[60, 1]]}], \"slows\": "
     "[{\"work\": \"loop\", "
-    "\"by\": \"all_reduce\", \"level\": \"near\", \"cpu\": 0.875, \"exchange_factor\": 3}]}";
+    "\"by\": \"all_reduce\", \"level\": \"near\", \"cpu\": 0.875}]}";
 
 static weft_status parse(const char *text, size_t bytes, weft_error *error)
 {
@@ -109,8 +109,8 @@ static const struct {
      "slows[0].work should be product or loop, and is \"scan\""},
     {"\"cpu\": 0.875", "\"cpu\": \"all\"",
      "slows[0].cpu should be a number from 0 to 1, and is \"all\""},
-    {"\"exchange_factor\": 3", "\"exchange_factor\": 0.5",
-     "slows[0].exchange_factor should be a number from 1 to 1000, and is 0.5"},
+    {"\"cpu\": 0.875", "\"cpu\": 0.875, \"exchange\": 3",
+     "slows[0].exchange is no key that Weft knows there"},
     {"[{\"kind\"", "[3, {\"kind\"", "exchanges[0] should be an object, and is 3"},
 };
 

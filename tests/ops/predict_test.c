@@ -95,7 +95,7 @@ static void test_work_beside_an_exchange_as_it_was_measured(void)
 {
     static const char slows[] =
         "], \"slows\": [{\"work\": \"product\", \"by\": \"all_reduce\", \"level\": "
-        "\"near\", \"cpu\": 0.75, \"exchange_factor\": 2}, {\"work\": \"loop\", \"by\": "
+        "\"near\", \"cpu\": 0.75}, {\"work\": \"loop\", \"by\": "
         "\"all_reduce\", \"level\": \"near\", \"cpu\": 0.25, \"exchange_factor\": 1}, "
         "{\"work\": \"loop\", \"by\": \"all_gather\", \"level\": \"near\", \"cpu\": 0, "
         "\"exchange_factor\": 1}";

@@ -14,8 +14,10 @@
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
 static const char *const model_options[] = {
-    "layers", "width",    "heads", "seq",  "dtype", "seed",    "stages", "scan-layers", "average",
-    "tokens", "kv-heads", "rope",  "norm", "tie",   "experts", "top-k",  "capacity",    "route"};
+    "layers",      "width",   "heads",     "seq",      "dtype",  "seed",  "stages",
+    "scan-layers", "average", "tokens",    "kv-heads", "rope",   "norm",  "tie",
+    "experts",     "top-k",   "capacity",  "route",    "hidden", "gated", "activation",
+    "biases",      "epsilon", "rope-base", "vocab"};
 
 static int find_tensor(const weft_stored *stored, const char *name)
 {
@@ -93,6 +95,14 @@ static weft_status take_shape(settings *s, const weft_stored *stored, weft_error
     if (query && strcmp(query->dtype, "f64") == 0)
         WEFT_TRY(settings_default(s, "dtype", "f64", error));
     if (places) WEFT_TRY(take_count(s, "seq", size_of(places, "seq"), error));
+    WEFT_TRY(take_count(s, "hidden", size_of(tensor_in_block(stored, "up"), "hidden"), error));
+    WEFT_TRY(take_count(s, "vocab", size_of(tensor_of(stored, "bytes"), "vocab"), error));
+    WEFT_TRY(settings_default(s, "gated", tensor_in_block(stored, "gate") ? "yes" : "no", error));
+    WEFT_TRY(settings_default(s, "biases",
+                              tensor_in_block(stored, "query.bias") ? "all"
+                              : tensor_in_block(stored, "up.bias")  ? "mlp"
+                                                                    : "none",
+                              error));
     WEFT_TRY(settings_default(s, "rope", places ? "no" : "yes", error));
     WEFT_TRY(settings_default(s, "norm", tensor_of(stored, "norm.bias") ? "layer" : "rms", error));
     WEFT_TRY(settings_default(s, "scan-layers",

@@ -137,6 +137,8 @@ static const option options[] = {
     {"sample", OPTION_COUNT, "0", "N", "Output",
      "bytes of text to write, or words; gpt sample: 500"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
+    {"logits", OPTION_TEXT, "", "FILE", "Output",
+     "gpt sample: write what the model says of each token of the prompt, as .npy of f32"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
     APP_PLAN_OPTIONS("Output"),
@@ -322,8 +324,9 @@ typedef struct command {
     const phase *phases;                               /* NULL: it only plans */
 } command;
 
-static const command commands[] = {
-    {"train", NULL, training}, {"sample", gpt_stored_defaults, sampling}, {"search", NULL, NULL}};
+static const command commands[] = {{"train", gpt_model_defaults, training},
+                                   {"sample", gpt_stored_defaults, sampling},
+                                   {"search", NULL, NULL}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const command *find_command(const char *name, weft_error *error)

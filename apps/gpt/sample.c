@@ -7,6 +7,7 @@
  * each token of a model in stages, or of one whose experts have places for so many tokens of a window, which has no step of its
  * own.
  */
+#include "logits.h"
 #include "setup.h"
 #include "weft/philox.h"
 
@@ -232,12 +233,29 @@ static weft_status predict(writer *w, int64_t filled, int64_t *row, weft_error *
     return run(w, &w->all, w->window, w->seq, (int32_t)filled, error);
 }
 
+/* Of all tokens that the text begins with: which comes behind each. */
+static weft_status write_logits(const gpt_setup *setup, writer *w, int64_t filled,
+                                weft_error *error)
+{
+    const char *path = settings_text(setup->settings, "logits");
+    int64_t row;
+    weft_error own = {.rank = -1};
+    if (!*path) return WEFT_OK;
+    WEFT_TRY(predict(w, filled, &row, error));
+    if (weft_mesh_is_root(setup->mesh))
+        (void)gpt_logits_write(path, w->dtype, w->logits, filled, w->vocab, &own);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}
+
 static weft_status write_text(gpt_setup *setup, writer *w, int64_t tokens, weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(setup->mesh);
     const char *prompt = settings_text(setup->settings, "prompt");
     int64_t filled = 0, row;
     WEFT_TRY(begin_with(w, prompt, &filled, error));
+    WEFT_TRY(write_logits(setup, w, filled, error));
+    if (tokens == 0) return WEFT_OK;
     if (is_root) fputs(prompt, stdout);
     for (int64_t i = 0; i < tokens; i++) {
         WEFT_TRY(predict(w, filled, &row, error));

@@ -122,6 +122,53 @@ static weft_status take_stored(settings *s, weft_error *error)
     return status; /* what cannot be opened gpt_stored_check tells of */
 }
 
+/* A vocabulary lies beside the file, whose folder this is. */
+static weft_status take_option(settings *s, const char *folder, const char *name,
+                               const json_t *value, weft_error *error)
+{
+    char path[4200];
+    const char *text = json_string_value(value);
+    for (size_t i = 0; text && i < sizeof model_options / sizeof *model_options; i++) {
+        if (strcmp(model_options[i], name) != 0) continue;
+        if (strcmp(name, "tokens") != 0) return settings_default(s, name, text, error);
+        snprintf(path, sizeof path, "%.4000s/%.100s", folder, text);
+        return settings_default(s, name, path, error);
+    }
+    return weft_fail(error, WEFT_USAGE,
+                     "%.200s/" APP_MODEL_FILE ": %.60s is no option of a model with a text for its "
+                     "value; import the model again: weft ckpt import",
+                     folder, name);
+}
+
+static weft_status take_model(settings *s, const char *folder, const char *path, weft_error *error)
+{
+    const char *name;
+    json_t *all, *value;
+    WEFT_TRY(app_json_read(path, "options of the model", &all, error));
+    weft_status status = take_stored(s, error);
+    json_object_foreach(json_object_get(all, "options"), name, value)
+    {
+        if (status == WEFT_OK) status = take_option(s, folder, name, value, error);
+    }
+    json_decref(all);
+    return status;
+}
+
+/* What an import has told besides tensors; where none has, they tell by themselves, if they are to. */
+static weft_status take_imported(settings *s, bool takes_tensors, weft_error *error)
+{
+    char folder[4096], path[4200];
+    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    snprintf(path, sizeof path, "%.4000s/" APP_MODEL_FILE, folder);
+    if (access(path, F_OK) == 0) return take_model(s, folder, path, error);
+    return takes_tensors ? take_stored(s, error) : WEFT_OK;
+}
+
+weft_status gpt_model_defaults(settings *s, weft_error *error)
+{
+    return take_imported(s, false, error);
+}
+
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
     char path[4096];
@@ -131,7 +178,7 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error)
     const bool is_told = access(path, F_OK) == 0;
     if (status == WEFT_OK && is_told)
         status = app_json_read(path, "options of the run", &all, error);
-    if (status == WEFT_OK && !is_told) status = take_stored(s, error);
+    if (status == WEFT_OK) status = take_imported(s, !is_told, error);
     json_t *stored = json_object_get(all, "settings");
     for (size_t i = 0; i < sizeof model_options / sizeof *model_options; i++) {
         const json_t *value = json_object_get(json_object_get(stored, model_options[i]), "value");

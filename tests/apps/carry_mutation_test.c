@@ -349,7 +349,7 @@ static void test_damaged_maps(void)
         carry_map *map = NULL;
         if (i > 0) damage_json(&seed, &file);
         write_bytes("map.json", i > 0 ? &file : &seed);
-        if (carry_map_read("map.json", "", &map, &error) == WEFT_OK)
+        if (carry_map_read("map.json", &(carry_said){.sizes = ""}, &map, &error) == WEFT_OK)
             import_by(&carry_safetensors, "mapped.safetensors", map, &t);
         else
             count(&t, error.status, &error, 0);
@@ -390,7 +390,7 @@ static weft_status look(weft_error *error)
         free(buffer);
     }
     if (status == WEFT_OK) status = weft_stored_verify(stored, error);
-    if (status == WEFT_OK) status = carry_export(stored, &carry_safetensors, "again", error);
+    if (status == WEFT_OK) status = carry_export(stored, &carry_safetensors, "again", NULL, error);
     weft_stored_close(&stored);
     return status;
 }

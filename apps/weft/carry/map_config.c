@@ -4,7 +4,7 @@
  *                "options": {"epsilon": "rms_norm_eps", "activation": {"hidden_act": {"silu": "silu", "gelu": "gelu_erf"}}},
  *                "lacks": {"rope_scaling.rope_type": "scaled rotary positions"}}
  *
- * Words are keys of config.json, with points between those of objects in objects. Of a list the first counts whose keys are all there.
+ * Words are keys of config.json, with points between those of objects in objects. A list has several ways to say it, and the first with all its keys there is taken.
  */
 #include <stdio.h>
 #include <string.h>

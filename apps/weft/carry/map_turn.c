@@ -1,7 +1,7 @@
 /* map_turn: a map read backwards: a checkpoint's tensors as another program has them.
  *
- * What a rule takes apart is put together again: each of our tensors lies in theirs where the same view says (map_view.c). Sizes
- * of dims are those that our tensors have. What a rule leaves, or wants zero, is not made again.
+ * Parts of a rule are put together again: each of our tensors lies in theirs where the same view says (map_view.c). Sizes
+ * of dims are those that our tensors have. Tensors that a rule leaves, or wants zero, are not made again.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* safetensors_carry: tensors as a safetensors file; safetensors_source.c has the way back.
  *
- * Dims, step, sample, seed and data are texts in its metadata, so that the way back changes nothing. What has another program's
- * names has its metadata too.
+ * Dims, step, sample, seed and data are texts in its metadata, so that the way back changes nothing. A file with
+ * another program's names has its metadata too.
  */
 #include <errno.h>
 #include <stdlib.h>

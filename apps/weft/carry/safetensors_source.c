@@ -1,4 +1,4 @@
-/* safetensors_source: a safetensors file as a source; or several, of which an index says which tensor is in which.
+/* safetensors_source: a safetensors file as a source, or several by their index, which names the file of each tensor.
  *
  *     {"metadata": {"total_size": 204800}, "weight_map": {"h.0.ln_1.weight": "model-00001-of-00002.safetensors"}}
  *

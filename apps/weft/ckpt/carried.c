@@ -1,7 +1,7 @@
 /* carried: `weft ckpt export | import`: checkpoints to and from other programs' files, by their names or ours.
  *
- * What a map, or the config.json beside a file, says of the model besides its tensors goes into model.json beside the checkpoint,
- * and the files of its vocabulary into a folder there: so `gpt sample` needs no options.
+ * A map, or the config.json beside a file, says more of the model than its tensors do. That goes into model.json beside the
+ * checkpoint, and the files of its vocabulary into a folder there. So `gpt sample` needs no options.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -83,7 +83,8 @@ static weft_status open_real(const char *path, source *from, weft_error *error)
     enum { QUIET_MS = 3000 }; /* a tenth of the real patience: some files make libhdf5 spin */
     return hdf5_source_open(path, reader, QUIET_MS, from, error);
 }
-static const carry_format real = {"hdf5", {".h5", NULL}, NULL, open_real};
+static const carry_format real = {
+    .name = "hdf5", .endings = {".h5", NULL}, .write = NULL, .open = open_real};
 
 static void add(hid_t at, const char *name, hid_t type, int rank, hid_t creation)
 {

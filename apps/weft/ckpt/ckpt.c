@@ -15,7 +15,7 @@ static const option options[] = {
     {"dims", OPTION_LIST, "", "NAME=a,b ...", "Options",
      "import: what the dims of tensors are called; {i} in a NAME stands for any number"},
     {"map", OPTION_TEXT, "", "FILE", "Options",
-     "names, dims, transposes and splits, as JSON, or one that comes with Weft: gpt2, llama"},
+     "names, dims, transposes and splits, as JSON, or one that comes with Weft: bert, gpt2, llama"},
     {"names", OPTION_CHOICE, "ours", "WHOSE", "Options",
      "hf: those of Hugging Face's models, by the map that fits", "ours hf"},
     {"sizes", OPTION_LIST, "", "NAME=N ...", "Options",

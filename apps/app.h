@@ -80,6 +80,9 @@ int app_find_command(const char *command, const char *name, const char *const *n
 /* app_put_byte - a byte of a text to stdout; one that would confuse a terminal is shown as ?. Local. */
 void app_put_byte(int byte);
 
+/* Beside checkpoints that came from another program: options of the model, {"options": {"epsilon": "1e-6"}}. */
+#define APP_MODEL_FILE "model.json"
+
 /* app_steps - the steps of the checkpoints in a folder, ascending, to be freed; none where it is not there. Local. */
 weft_status app_steps(const char *folder, int64_t **steps, int *n, weft_error *error);
 

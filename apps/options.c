@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-enum { MAX_OPTIONS = 96, MAX_NAME = 64 };
+enum { MAX_OPTIONS = 128, MAX_NAME = 64 };
 
 /* Who said it: a later origin wins over an earlier one. */
 typedef enum origin {

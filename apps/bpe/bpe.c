@@ -114,6 +114,11 @@ static bool append(bpe_tokens *tokens, int32_t id)
     return true;
 }
 
+weft_status bpe_append(bpe_tokens *tokens, int32_t id, weft_error *error)
+{
+    return append(tokens, id) ? WEFT_OK : weft_fail_memory(error, sizeof id);
+}
+
 static bool append_all(bpe_tokens *tokens, const int32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)

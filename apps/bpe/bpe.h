@@ -50,6 +50,9 @@ typedef struct bpe_tokens {
 weft_status bpe_encode(bpe *b, const unsigned char *text, size_t bytes, bpe_tokens *tokens,
                        weft_error *error);
 
+/* bpe_append - one token more: of a special word. Local. */
+weft_status bpe_append(bpe_tokens *tokens, int32_t id, weft_error *error);
+
 /* bpe_cut - where a text may be cut so that its halves give the tokens of the whole: the last such place; 0: nowhere. */
 size_t bpe_cut(const unsigned char *text, size_t bytes);
 

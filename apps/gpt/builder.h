@@ -6,7 +6,7 @@
 
 #include "model.h"
 
-enum { GPT_BLOCK_VARIABLES = 16 };
+enum { GPT_BLOCK_VARIABLES = 20 };
 
 /* What the parts need while the model is being written down. */
 typedef struct builder {

@@ -45,17 +45,30 @@ static const option options[] = {
     APP_EXTEND_OPTIONS("Where it runs"),
 
     {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},
-    {"width", OPTION_COUNT, "128", "N", "Model",
-     "of the residual stream; the MLP is 4 times as wide", NULL, 1},
+    {"width", OPTION_COUNT, "128", "N", "Model", "of the residual stream", NULL, 1},
+    {"hidden", OPTION_COUNT, "0", "N", "Model", "of the MLP; 0: 4 times the width"},
     {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
     {"kv-heads", OPTION_COUNT, "0", "N", "Model",
      "of keys and values, each of which heads / N heads share; must divide heads; 0: as many as "
      "heads"},
     {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
+    {"rope-base", OPTION_REAL, "10000", "X", "Model",
+     "how slowly the last of its pairs turns: by a place less than 1 / X"},
     {"norm", OPTION_CHOICE, "layer", "KIND", "Model",
      "of what enters attention, MLPs and the head: layer, by mean and deviation, or rms, by the "
      "root of the mean square, without biases",
      "layer rms"},
+    {"epsilon", OPTION_REAL, "1e-5", "X", "Model",
+     "what norms add to the variance, or to the mean square"},
+    {"activation", OPTION_CHOICE, "gelu", "NAME", "Model",
+     "of the MLP: gelu is its tanh form, gelu_erf gelu itself",
+     "gelu gelu_erf silu relu tanh sigmoid"},
+    {"gated", OPTION_FLAG, "no", "", "Model",
+     "the MLP's first layer times a second one, which alone has the activation; with silu SwiGLU"},
+    {"biases", OPTION_CHOICE, "mlp", "WHERE", "Model",
+     "which layers have them: those of the MLP, all, attention's too, or none", "mlp all none"},
+    {"vocab", OPTION_COUNT, "0", "N", "Model",
+     "rows of the table of tokens, where it has more than there are words; 0: as many"},
     {"tie", OPTION_FLAG, "no", "", "Model", "one table for tokens that are read and for the head"},
     {"seq", OPTION_COUNT, "64", "N", "Model", "bytes in a window, or words", NULL, 1},
     {"experts", OPTION_COUNT, "1", "N", "Model",
@@ -128,6 +141,8 @@ static const option options[] = {
     {"sample", OPTION_COUNT, "0", "N", "Output",
      "bytes of text to write, or words; gpt sample: 500"},
     {"prompt", OPTION_TEXT, "", "TEXT", "Output", "what that text begins with"},
+    {"logits", OPTION_TEXT, "", "FILE", "Output",
+     "gpt sample: write what the model says of each token of the prompt, as .npy of f32"},
     {"temperature", OPTION_REAL, "0.8", "X", "Output",
      "below 1 the text is safer, above it wilder; 0: always the likeliest"},
     APP_PLAN_OPTIONS("Output"),
@@ -313,8 +328,9 @@ typedef struct command {
     const phase *phases;                               /* NULL: it only plans */
 } command;
 
-static const command commands[] = {
-    {"train", NULL, training}, {"sample", gpt_stored_defaults, sampling}, {"search", NULL, NULL}};
+static const command commands[] = {{"train", gpt_model_defaults, training},
+                                   {"sample", gpt_stored_defaults, sampling},
+                                   {"search", NULL, NULL}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const command *find_command(const char *name, weft_error *error)

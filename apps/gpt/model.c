@@ -1,8 +1,8 @@
 /* model: pre-norm transformer blocks; learned positions; attention and MLP each added to the
  * residual stream.
  *
- * Heads may share keys and values in groups; positions may be rotary in place of learned, norms those of root mean squares, and the
- * table of tokens the head.
+ * Heads may share keys and values in groups; positions may be rotary in place of learned, norms those of root mean squares, MLPs
+ * gated, and the table of tokens the head: so LLaMA's shape is one of its.
  *
  * Dropout follows the embedding, the attention's projection and the MLP. Weights begin normal with
  * deviation 0.02, those that write into the residual stream divided by sqrt(2 layers), so that
@@ -51,13 +51,19 @@ static const char *const names[][2] = {
     {"self_norm/gain", "norm1.gain"},
     {"self_norm/bias", "norm1.bias"},
     {"self/query/weight", "query"},
+    {"self/query/bias", "query.bias"},
     {"self/key/weight", "key"},
+    {"self/key/bias", "key.bias"},
     {"self/value/weight", "value"},
+    {"self/value/bias", "value.bias"},
     {"self/out/weight", "project"},
+    {"self/out/bias", "project.bias"},
     {"up_norm/gain", "norm2.gain"},
     {"up_norm/bias", "norm2.bias"},
     {"up/weight", "up"},
     {"up/bias", "up.bias"},
+    {"up/gate/weight", "gate"},
+    {"up/gate/bias", "gate.bias"},
     {"down/weight", "down"},
     {"down/bias", "down.bias"},
     {"experts/router", "router"},
@@ -137,6 +143,17 @@ static weft_value block_variable(void *context, weft_graph *graph, const char *n
     return weft_variable(graph, name, dtype, shape, initial);
 }
 
+/* Of the dense layers of a block's attention, and of its MLP. */
+static int n_in_attention(const gpt_shape *shape)
+{
+    return shape->biases == GPT_BIASES_ALL ? 8 : 4;
+}
+static int n_in_mlp(const gpt_shape *shape)
+{
+    if (shape->mixture.experts > 1) return 3;
+    return (2 + shape->is_gated) * (shape->biases == GPT_BIASES_NONE ? 1 : 2);
+}
+
 /* What the products of a part read is rounded together, so that what is gathered of it is ready together. */
 static void round_next(builder *b, int n)
 {
@@ -149,8 +166,8 @@ static weft_value made_before(void *context, weft_graph *graph, const char *name
 {
     builder *b = context;
     (void)graph, (void)dtype, (void)shape, (void)initial;
-    if (strcmp(name, "block/self/query/weight") == 0 || strcmp(name, "block/up/weight") == 0)
-        round_next(b, 4);
+    if (strcmp(name, "block/self/query/weight") == 0) round_next(b, n_in_attention(b->shape));
+    if (strcmp(name, "block/up/weight") == 0) round_next(b, n_in_mlp(b->shape));
     return b->block[b->n_block++];
 }
 
@@ -171,6 +188,7 @@ static weft_experts_options experts_of(const builder *b)
                                   .chooser = mixture->experts_choose ? WEFT_EXPERTS_CHOOSE
                                                                      : WEFT_TOKENS_CHOOSE,
                                   .capacity = mixture->capacity,
+                                  .activation = b->shape->activation,
                                   .is_dropless = mixture->capacity == 0,
                                   .normalizes = mixture->top_k > 1 && !mixture->experts_choose};
 }
@@ -185,12 +203,17 @@ static weft_transformer_options options_of(builder *b, const weft_layer_source *
         .group = m->group.size > 1 ? m->group : (weft_dim){0},
         .hidden = m->hidden,
         .is_rotary = b->shape->ropes,
+        .rotary_base = b->shape->rope_base,
         .self = {.query = rows_of(b), .memory = rows_of(b), .feature = m->kv, .causal = true},
         .is_rms = b->shape->is_rms,
+        .epsilon = b->shape->epsilon,
+        .activation = b->shape->activation,
+        .is_gated = b->shape->is_gated,
         .initializer = "normal",
         .dropout = b->shape->dropout,
         .depth = b->shape->layers,
-        .lacks_attention_bias = true,
+        .lacks_bias = b->shape->biases == GPT_BIASES_NONE,
+        .lacks_attention_bias = b->shape->biases != GPT_BIASES_ALL,
         .source = source};
 }
 
@@ -349,6 +372,7 @@ static weft_value logits(builder *b, weft_value tokens)
     x = weft_norm(x, &(weft_norm_options){.name = "norm",
                                           .feature = b->m->embed,
                                           .is_rms = b->shape->is_rms,
+                                          .epsilon = b->shape->epsilon,
                                           .source = &source});
     return scored(b, x, b->table);
 }
@@ -405,7 +429,8 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 int gpt_n_variables(const gpt_shape *shape)
 {
     const int n_outer = 5 - shape->ropes - shape->is_rms - shape->ties;
-    const int n_block = 12 - (shape->mixture.experts > 1) - 2 * shape->is_rms;
+    const int n_norms = shape->is_rms ? 2 : 4;
+    const int n_block = n_norms + n_in_attention(shape) + n_in_mlp(shape);
     return (int)(n_outer + n_block * layers_of(shape));
 }
 
@@ -444,9 +469,13 @@ double gpt_parameters(const gpt_shape *shape)
     const double norm = shape->is_rms ? 1 : 2; /* rows of it */
     const double rows = (double)((shape->ties ? 1 : 2) * shape->vocab) +
                         (double)(shape->ropes ? 0 : shape->seq) + norm;
-    const double experts = (double)shape->mixture.experts;
+    const double experts = (double)shape->mixture.experts, ups = shape->is_gated ? 2 : 1;
+    const double biases = shape->biases == GPT_BIASES_NONE ? 0 : ups * hidden + embed;
     const double mlp =
-        experts > 1 ? experts * (2 * embed * hidden + embed) : 2 * embed * hidden + hidden + embed;
-    const double block = (2 + 2 * shared) * embed * embed + mlp + 2 * norm * embed;
+        experts > 1 ? experts * (2 * embed * hidden + embed) : (ups + 1) * embed * hidden + biases;
+    const double attention_biases =
+        shape->biases == GPT_BIASES_ALL ? (2 + 2 * shared) * embed : 0; /* query, out; key, value */
+    const double block =
+        (2 + 2 * shared) * embed * embed + attention_biases + mlp + 2 * norm * embed;
     return (double)shape->layers * block + rows * embed;
 }

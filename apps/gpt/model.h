@@ -10,6 +10,9 @@
 #include "experts.h"
 #include "weft/ops.h"
 
+/* Which dense layers have biases: those of the MLP, attention's too, none. */
+typedef enum gpt_biases { GPT_BIASES_MLP, GPT_BIASES_ALL, GPT_BIASES_NONE } gpt_biases;
+
 typedef struct gpt_shape {
     int64_t batch, seq, layers, width, heads, hidden, vocab; /* heads divides width */
     double dropout;                                          /* 0: none */
@@ -25,9 +28,14 @@ typedef struct gpt_shape {
     weft_dtype computes;
     /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
     int64_t kv_heads;
-    bool ropes;      /* rotary positions, of an even width / heads, in place of learned ones */
-    bool is_rms;     /* norms divide by the root of the mean square, and have no biases */
-    bool ties;       /* the table of tokens is the head too */
+    bool ropes;  /* rotary positions, of an even width / heads, in place of learned ones */
+    bool is_rms; /* norms divide by the root of the mean square, and have no biases */
+    bool ties;   /* the table of tokens is the head too */
+    gpt_biases biases;
+    bool is_gated; /* the MLP's first layer times a second one, which alone has the activation */
+    const char *activation; /* of layers.h; NULL: gelu */
+    double epsilon;         /* of norms; 0: 1e-5 */
+    double rope_base;       /* of rotary positions; 0: 10000 */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */
 } gpt_shape;

@@ -7,6 +7,7 @@
  * each token of a model in stages, or of one whose experts have places for so many tokens of a window, which has no step of its
  * own.
  */
+#include "logits.h"
 #include "setup.h"
 #include "weft/philox.h"
 
@@ -31,6 +32,7 @@ typedef struct writer {
     double *weights; /* [vocab] */
     bpe *words;      /* borrowed; NULL: bytes */
     int64_t seq, vocab;
+    int64_t n_words; /* of the vocab rows those that are words, the first */
     weft_dtype dtype;
     double temperature;
     uint64_t seed;
@@ -45,7 +47,7 @@ static double logit(const writer *w, int64_t row, int64_t token)
 static int32_t likeliest(const writer *w, int64_t row)
 {
     int64_t best = 0;
-    for (int64_t t = 1; t < w->vocab; t++)
+    for (int64_t t = 1; t < w->n_words; t++)
         if (logit(w, row, t) > logit(w, row, best)) best = t;
     return (int32_t)best;
 }
@@ -56,17 +58,17 @@ static int32_t draw(const writer *w, int64_t row, uint64_t counter)
     double highest = -INFINITY, sum = 0;
     uint32_t words[4];
     if (w->temperature == 0) return likeliest(w, row);
-    for (int64_t t = 0; t < w->vocab; t++)
+    for (int64_t t = 0; t < w->n_words; t++)
         highest = fmax(highest, logit(w, row, t));
-    for (int64_t t = 0; t < w->vocab; t++) {
+    for (int64_t t = 0; t < w->n_words; t++) {
         w->weights[t] = exp((logit(w, row, t) - highest) / w->temperature);
         sum += w->weights[t];
     }
     weft_philox((weft_philox_key){w->seed, SAMPLE_STREAM, 0}, counter, words);
     double left = weft_philox_unit(words[0]) * sum;
-    for (int64_t t = 0; t < w->vocab; t++)
+    for (int64_t t = 0; t < w->n_words; t++)
         if ((left -= w->weights[t]) < 0) return (int32_t)t;
-    return (int32_t)w->vocab - 1;
+    return (int32_t)w->n_words - 1;
 }
 
 static void print_token(const writer *w, int32_t token)
@@ -112,6 +114,16 @@ static weft_status open_programs(gpt_setup *setup, writer *w, const gpt_shape *s
     return compile(setup, &w->step, w->all.program, error);
 }
 
+/* A model of words cannot write bytes. */
+static weft_status check_words(const gpt_setup *setup, weft_error *error)
+{
+    if (setup->words || setup->shape.vocab == GPT_VOCAB) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "the model has %lld tokens, and without words it writes bytes, of which there "
+                     "are %d; give its vocabulary: --tokens DIR",
+                     (long long)setup->shape.vocab, GPT_VOCAB);
+}
+
 static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
 {
     gpt_shape shape = setup->shape;
@@ -120,6 +132,7 @@ static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
     shape.micro = shape.turns = 1;
     *w = (writer){.seq = shape.seq,
                   .vocab = shape.vocab,
+                  .n_words = setup->words ? bpe_n_words(setup->words) : GPT_VOCAB,
                   .words = setup->words,
                   .temperature = settings_real(setup->settings, "temperature"),
                   .seed = (uint64_t)settings_count(setup->settings, "seed")};
@@ -130,6 +143,7 @@ static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
     w->logits = malloc(logits);
     w->weights = malloc((size_t)shape.vocab * sizeof *w->weights);
     weft_error own = {.rank = -1};
+    (void)check_words(setup, &own);
     if (!w->all.graph || !w->step.graph || !w->window || !w->logits || !w->weights)
         weft_fail_memory(&own, logits);
     if (weft_world_agree(&own) != WEFT_OK) {
@@ -163,6 +177,23 @@ static void append(writer *w, int64_t *filled, int32_t token)
     w->window[(*filled)++] = token;
 }
 
+/* Words, and between them special ones, as <|endoftext|>, each of which is one token. */
+static weft_status encode(bpe *words, const unsigned char *text, size_t n, bpe_tokens *tokens,
+                          weft_error *error)
+{
+    for (size_t at = 0; at < n;) {
+        size_t before, length = 0;
+        const int32_t id = bpe_find_special(words, text + at, n - at, &before);
+        WEFT_TRY(bpe_encode(words, text + at, before, tokens, error));
+        if (id >= 0) {
+            (void)bpe_word(words, id, &length);
+            WEFT_TRY(bpe_append(tokens, id, error));
+        }
+        at += before + length;
+    }
+    return WEFT_OK;
+}
+
 /* What the text begins with, a new line if nothing. */
 static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, weft_error *error)
 {
@@ -170,7 +201,7 @@ static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, we
     const size_t n = strlen((const char *)text);
     bpe_tokens tokens = {0};
     weft_error own = {.rank = -1};
-    if (w->words) (void)bpe_encode(w->words, text, n, &tokens, &own);
+    if (w->words) (void)encode(w->words, text, n, &tokens, &own);
     for (size_t i = 0; i < (w->words ? tokens.n : n); i++)
         append(w, filled, w->words ? tokens.ids[i] : text[i]);
     free(tokens.ids);
@@ -202,12 +233,29 @@ static weft_status predict(writer *w, int64_t filled, int64_t *row, weft_error *
     return run(w, &w->all, w->window, w->seq, (int32_t)filled, error);
 }
 
+/* Of all tokens that the text begins with: which comes behind each. */
+static weft_status write_logits(const gpt_setup *setup, writer *w, int64_t filled,
+                                weft_error *error)
+{
+    const char *path = settings_text(setup->settings, "logits");
+    int64_t row;
+    weft_error own = {.rank = -1};
+    if (!*path) return WEFT_OK;
+    WEFT_TRY(predict(w, filled, &row, error));
+    if (weft_mesh_is_root(setup->mesh))
+        (void)gpt_logits_write(path, w->dtype, w->logits, filled, w->vocab, &own);
+    if (weft_world_agree(&own) != WEFT_OK) *error = own;
+    return own.status;
+}
+
 static weft_status write_text(gpt_setup *setup, writer *w, int64_t tokens, weft_error *error)
 {
     const bool is_root = weft_mesh_is_root(setup->mesh);
     const char *prompt = settings_text(setup->settings, "prompt");
     int64_t filled = 0, row;
     WEFT_TRY(begin_with(w, prompt, &filled, error));
+    WEFT_TRY(write_logits(setup, w, filled, error));
+    if (tokens == 0) return WEFT_OK;
     if (is_root) fputs(prompt, stdout);
     for (int64_t i = 0; i < tokens; i++) {
         WEFT_TRY(predict(w, filled, &row, error));

@@ -92,6 +92,11 @@ static weft_status check_experts(const settings *s, weft_error *error)
                          "experts %lld and top-k %lld: a token goes through different experts, so "
                          "top-k is at most as many as there are; give --experts %lld, or more",
                          experts, top_k, top_k);
+    if (experts > 1 && settings_flag(s, "gated"))
+        return weft_fail(error, WEFT_USAGE,
+                         "experts %lld and --gated: what is gated is the MLP that experts stand in "
+                         "place of; leave one of the two away",
+                         experts);
     if (experts == 1 && experts_choose)
         return weft_fail(error, WEFT_USAGE,
                          "--route experts and experts 1: there is nobody to choose; give --experts "
@@ -114,11 +119,17 @@ static weft_status open_words(gpt_setup *setup, weft_error *error)
 {
     const settings *s = setup->settings;
     const char *folder = settings_text(s, "tokens");
-    setup->shape.vocab = GPT_VOCAB;
-    if (!*folder) return WEFT_OK;
-    WEFT_TRY(bpe_open(folder, &setup->words, error));
-    setup->shape.vocab = bpe_n_words(setup->words);
-    return WEFT_OK;
+    const int64_t vocab = settings_count(s, "vocab");
+    int64_t words = GPT_VOCAB;
+    if (*folder) WEFT_TRY(bpe_open(folder, &setup->words, error));
+    if (setup->words) words = bpe_n_words(setup->words);
+    setup->shape.vocab = vocab > 0 ? vocab : words;
+    if (setup->shape.vocab >= words) return WEFT_OK;
+    return weft_fail(
+        error, WEFT_USAGE,
+        "vocab %lld, and %.200s has %lld words: the table has a row for each, so vocab is no "
+        "less; 0 is as many as there are",
+        (long long)vocab, *folder ? folder : "a text of bytes", (long long)words);
 }
 
 static weft_status check_parts(const settings *s, weft_error *error)
@@ -163,6 +174,19 @@ static gpt_mixture mixture_of(const settings *s)
                          .balance = settings_real(s, "balance")};
 }
 
+/* As many times the width as GPT-2 has, where nobody says. */
+static int64_t hidden_of(const settings *s)
+{
+    const int64_t hidden = settings_count(s, "hidden");
+    return hidden > 0 ? hidden : 4 * settings_count(s, "width");
+}
+
+static gpt_biases biases_of(const settings *s)
+{
+    if (settings_is(s, "biases", "none")) return GPT_BIASES_NONE;
+    return settings_is(s, "biases", "all") ? GPT_BIASES_ALL : GPT_BIASES_MLP;
+}
+
 /* But for the vocabulary. */
 static gpt_shape shape_of(const settings *s)
 {
@@ -173,7 +197,7 @@ static gpt_shape shape_of(const settings *s)
         .layers = settings_count(s, "layers"),
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
-        .hidden = 4 * settings_count(s, "width"),
+        .hidden = hidden_of(s),
         .dropout = settings_real(s, "dropout"),
         .stages = settings_count(s, "stages"),
         .micro = settings_count(s, "micro"),
@@ -185,6 +209,11 @@ static gpt_shape shape_of(const settings *s)
         .ropes = settings_flag(s, "rope"),
         .is_rms = settings_is(s, "norm", "rms"),
         .ties = settings_flag(s, "tie"),
+        .biases = biases_of(s),
+        .is_gated = settings_flag(s, "gated"),
+        .activation = settings_text(s, "activation"),
+        .epsilon = settings_real(s, "epsilon"),
+        .rope_base = settings_real(s, "rope-base"),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };

@@ -76,6 +76,8 @@ weft_status gpt_sample(gpt_setup *setup, int64_t tokens, weft_error *error);
 /* gpt_stored_defaults - for gpt sample: the model's options from the run.json of --run DIR. Local.
  */
 weft_status gpt_stored_defaults(settings *s, weft_error *error);
+/* gpt_model_defaults - for gpt train: the model's options, where a model of another program was imported into --run DIR. Local. */
+weft_status gpt_model_defaults(settings *s, weft_error *error);
 /* gpt_stored_check - whether --run DIR has a checkpoint. Local. */
 weft_status gpt_stored_check(gpt_setup *setup, weft_error *error);
 /* gpt_stored_restore - the newest checkpoint's variables into a program. Collective over the mesh.

@@ -15,8 +15,10 @@
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
 static const char *const model_options[] = {
-    "layers", "width",    "heads", "seq",  "dtype", "seed",    "stages", "scan-layers", "average",
-    "tokens", "kv-heads", "rope",  "norm", "tie",   "experts", "top-k",  "capacity",    "route"};
+    "layers",      "width",   "heads",     "seq",      "dtype",  "seed",  "stages",
+    "scan-layers", "average", "tokens",    "kv-heads", "rope",   "norm",  "tie",
+    "experts",     "top-k",   "capacity",  "route",    "hidden", "gated", "activation",
+    "biases",      "epsilon", "rope-base", "vocab"};
 
 /* The checkpoint to read: the newest, or that of --resume STEP. */
 static void find_path(const settings *s, char *path, size_t bytes)
@@ -86,6 +88,14 @@ static weft_status take_shape(settings *s, const weft_stored *stored, weft_error
     if (query && strcmp(query->dtype, "f64") == 0)
         WEFT_TRY(settings_default(s, "dtype", "f64", error));
     if (places) WEFT_TRY(take_count(s, "seq", size_of(places, "seq"), error));
+    WEFT_TRY(take_count(s, "hidden", size_of(tensor_in_block(stored, "up"), "hidden"), error));
+    WEFT_TRY(take_count(s, "vocab", size_of(tensor_of(stored, "bytes"), "vocab"), error));
+    WEFT_TRY(settings_default(s, "gated", tensor_in_block(stored, "gate") ? "yes" : "no", error));
+    WEFT_TRY(settings_default(s, "biases",
+                              tensor_in_block(stored, "query.bias") ? "all"
+                              : tensor_in_block(stored, "up.bias")  ? "mlp"
+                                                                    : "none",
+                              error));
     WEFT_TRY(settings_default(s, "rope", places ? "no" : "yes", error));
     WEFT_TRY(settings_default(s, "norm", tensor_of(stored, "norm.bias") ? "layer" : "rms", error));
     WEFT_TRY(settings_default(s, "scan-layers",
@@ -105,6 +115,53 @@ static weft_status take_stored(settings *s, weft_error *error)
     return status; /* what cannot be opened gpt_stored_check tells of */
 }
 
+/* A vocabulary lies beside the file, whose folder this is. */
+static weft_status take_option(settings *s, const char *folder, const char *name,
+                               const json_t *value, weft_error *error)
+{
+    char path[4200];
+    const char *text = json_string_value(value);
+    for (size_t i = 0; text && i < sizeof model_options / sizeof *model_options; i++) {
+        if (strcmp(model_options[i], name) != 0) continue;
+        if (strcmp(name, "tokens") != 0) return settings_default(s, name, text, error);
+        snprintf(path, sizeof path, "%.4000s/%.100s", folder, text);
+        return settings_default(s, name, path, error);
+    }
+    return weft_fail(error, WEFT_USAGE,
+                     "%.200s/" APP_MODEL_FILE ": %.60s is no option of a model with a text for its "
+                     "value; import the model again: weft ckpt import",
+                     folder, name);
+}
+
+static weft_status take_model(settings *s, const char *folder, const char *path, weft_error *error)
+{
+    const char *name;
+    json_t *all, *value;
+    WEFT_TRY(app_json_read(path, "options of the model", &all, error));
+    weft_status status = take_stored(s, error);
+    json_object_foreach(json_object_get(all, "options"), name, value)
+    {
+        if (status == WEFT_OK) status = take_option(s, folder, name, value, error);
+    }
+    json_decref(all);
+    return status;
+}
+
+/* What an import has told besides tensors; where none has, they tell by themselves, if they are to. */
+static weft_status take_imported(settings *s, bool takes_tensors, weft_error *error)
+{
+    char folder[4096], path[4200];
+    app_checkpoint_folder(settings_text(s, "run"), folder, sizeof folder);
+    snprintf(path, sizeof path, "%.4000s/" APP_MODEL_FILE, folder);
+    if (access(path, F_OK) == 0) return take_model(s, folder, path, error);
+    return takes_tensors ? take_stored(s, error) : WEFT_OK;
+}
+
+weft_status gpt_model_defaults(settings *s, weft_error *error)
+{
+    return take_imported(s, false, error);
+}
+
 weft_status gpt_stored_defaults(settings *s, weft_error *error)
 {
     char path[4096];
@@ -114,7 +171,7 @@ weft_status gpt_stored_defaults(settings *s, weft_error *error)
     const bool is_told = access(path, F_OK) == 0;
     if (status == WEFT_OK && is_told)
         status = app_json_read(path, "options of the run", &all, error);
-    if (status == WEFT_OK && !is_told) status = take_stored(s, error);
+    if (status == WEFT_OK) status = take_imported(s, !is_told, error);
     json_t *stored = json_object_get(all, "settings");
     for (size_t i = 0; i < sizeof model_options / sizeof *model_options; i++) {
         const json_t *value = json_object_get(json_object_get(stored, model_options[i]), "value");

@@ -147,5 +147,10 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x);
 /* mean and 1 / sqrt(variance + epsilon) over dim: weft_result(.., 0) and (.., 1). */
 weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon);
+/* What layers ask for: layer_norm and rms_norm with another epsilon than 1e-5; gelu itself, x Phi(x), which its tanh form is near. */
+weft_value weft_layer_norm_by(weft_value x, weft_value gain, weft_value bias, weft_dim dim,
+                              double epsilon);
+weft_value weft_rms_norm_by(weft_value x, weft_value gain, weft_dim dim, double epsilon);
+weft_value weft_gelu_erf(weft_value x);
 
 #endif

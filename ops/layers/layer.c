@@ -207,11 +207,8 @@ weft_value weft_layer_biased(const weft_layer *layer, weft_value y, weft_shape s
 static const struct {
     const char *name;
     weft_value (*build)(weft_value x);
-} activations[] = {{"relu", weft_relu},
-                   {"gelu", weft_gelu},
-                   {"silu", weft_silu},
-                   {"tanh", weft_tanh},
-                   {"sigmoid", weft_sigmoid}};
+} activations[] = {{"relu", weft_relu}, {"gelu", weft_gelu}, {"gelu_erf", weft_gelu_erf},
+                   {"silu", weft_silu}, {"tanh", weft_tanh}, {"sigmoid", weft_sigmoid}};
 enum { N_ACTIVATIONS = sizeof activations / sizeof *activations };
 
 weft_value weft_layer_activated(const weft_layer *layer, weft_value y, const char *activation)
@@ -226,7 +223,7 @@ weft_value weft_layer_activated(const weft_layer *layer, weft_value y, const cha
     return weft_graph_fail(
         layer->graph,
         "%s: layer %.60s: there is no activation \"%.60s\"%s%s%s; there are relu, "
-        "gelu, silu, tanh and sigmoid",
+        "gelu, gelu_erf, silu, tanh and sigmoid",
         layer->kind, layer->name, activation, near ? "; did you mean " : "", near ? near : "",
         near ? "?" : "");
 }

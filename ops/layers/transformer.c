@@ -40,6 +40,7 @@ static weft_value attend(const block *b, weft_value x, const char *name, weft_va
                                       .heads = o->heads,
                                       .group = o->group,
                                       .is_rotary = o->is_rotary && is_self,
+                                      .rotary_base = o->rotary_base,
                                       .memory = memory,
                                       .attention = *attention,
                                       .initializer = o->initializer,
@@ -101,6 +102,7 @@ static weft_value normed(const block *b, weft_value x, const char *name)
     return weft_norm(x, &(weft_norm_options){.name = named(b, name, text),
                                              .feature = b->options->embed,
                                              .is_rms = b->options->is_rms,
+                                             .epsilon = b->options->epsilon,
                                              .source = b->options->source});
 }
 

@@ -214,12 +214,18 @@ weft_value weft_cross_entropy(weft_value logits, weft_value labels, weft_dim dim
 
 /* ---- normalization --------------------------------------------------------------------------- */
 
-weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim)
+weft_value weft_layer_norm_by(weft_value x, weft_value gain, weft_value bias, weft_dim dim,
+                              double epsilon)
 {
     const weft_dtype dtype = weft_dtype_of(x);
     x = weft_wide(x);
-    weft_value mean = weft_norm_stats(x, dim, 1e-5), rstd = weft_result(mean, 1);
+    weft_value mean = weft_norm_stats(x, dim, epsilon), rstd = weft_result(mean, 1);
     weft_value normal = weft_mul(weft_sub(x, mean), rstd);
     normal = weft_add(weft_mul(normal, weft_wide(gain)), weft_wide(bias));
     return weft_cast(normal, dtype);
+}
+
+weft_value weft_layer_norm(weft_value x, weft_value gain, weft_value bias, weft_dim dim)
+{
+    return weft_layer_norm_by(x, gain, bias, dim, 1e-5);
 }

@@ -17,6 +17,13 @@ weft_value weft_silu(weft_value x)
     return weft_mul(x, weft_sigmoid(x));
 }
 
+/* x Phi(x), by the normal distribution itself. source  Hendrycks and Gimpel 2016, "Gaussian error linear units" */
+weft_value weft_gelu_erf(weft_value x)
+{
+    const weft_value share = weft_shift(weft_erf(weft_scale(x, 0.70710678118654752440)), 1.0);
+    return weft_mul(weft_scale(x, 0.5), share);
+}
+
 /* Below -3 it is 0, at minus infinity too: so x is not taken from there.
  * source  Howard et al. 2019, "Searching for MobileNetV3" */
 weft_value weft_hardswish(weft_value x)

@@ -105,14 +105,19 @@ weft_value weft_normalize(weft_value x, weft_shape over, double epsilon)
     return weft_cast(weft_mul(apart, weft_rsqrt(weft_shift(variance, epsilon))), weft_dtype_of(x));
 }
 
-weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim)
+weft_value weft_rms_norm_by(weft_value x, weft_value gain, weft_dim dim, double epsilon)
 {
     if (x.id == 0 || !has_all(x, "rms_norm", WEFT_DIMS(dim))) return weft_no_value(x.graph);
     const weft_value wide = weft_wide(x);
     const weft_value square =
         weft_mean_over(shape_without_all(x, WEFT_DIMS(dim)), weft_square(wide));
-    const weft_value normal = weft_mul(wide, weft_rsqrt(weft_shift(square, 1e-5)));
+    const weft_value normal = weft_mul(wide, weft_rsqrt(weft_shift(square, epsilon)));
     return weft_cast(weft_mul(normal, weft_wide(gain)), weft_dtype_of(x));
+}
+
+weft_value weft_rms_norm(weft_value x, weft_value gain, weft_dim dim)
+{
+    return weft_rms_norm_by(x, gain, dim, 1e-5);
 }
 
 /* ---- losses -------------------------------------------------------------------------------------- */

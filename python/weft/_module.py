@@ -68,7 +68,7 @@ class Named:
 class Layer(Named):
     """A layer of C's by its name: weft.Dense(in_="pixel", out="hidden:64") is Layer("dense", ...). Its variables are made at the first call."""
 
-    def __init__(self, kind, name=None, **options):
+    def __init__(self, kind, /, name=None, **options):  # an option of a transformer is `self`
         function = c.functions["weft_" + kind]
         fields = [field["name"] for field in c.model["structs"][without_const(_options_of(function)["type"]).rstrip("* ")]["fields"]]
         for option in options:
@@ -78,7 +78,7 @@ class Layer(Named):
         self._attribute = name
         self._called = f"weft.{kind}"
 
-    def __call__(self, *given, **more):
+    def __call__(self, /, *given, **more):
         path = self._path or self.settled()
         if not path:
             raise Error(1, f"{self.kind}: it has no name; make it an attribute of a weft.Module, or give it one, as name=\"first\"")

@@ -83,7 +83,8 @@ static weft_status open_real(const char *path, source *from, weft_error *error)
     enum { QUIET_MS = 3000 }; /* a tenth of the real patience: some files make libhdf5 spin */
     return hdf5_source_open(path, reader, QUIET_MS, from, error);
 }
-static const carry_format real = {"hdf5", {".h5", NULL}, NULL, open_real};
+static const carry_format real = {
+    .name = "hdf5", .endings = {".h5", NULL}, .write = NULL, .open = open_real};
 
 static void add(hid_t at, const char *name, hid_t type, int rank, hid_t creation)
 {
@@ -349,7 +350,7 @@ static void test_damaged_maps(void)
         carry_map *map = NULL;
         if (i > 0) damage_json(&seed, &file);
         write_bytes("map.json", i > 0 ? &file : &seed);
-        if (carry_map_read("map.json", "", &map, &error) == WEFT_OK)
+        if (carry_map_read("map.json", &(carry_said){.sizes = ""}, &map, &error) == WEFT_OK)
             import_by(&carry_safetensors, "mapped.safetensors", map, &t);
         else
             count(&t, error.status, &error, 0);
@@ -390,7 +391,7 @@ static weft_status look(weft_error *error)
         free(buffer);
     }
     if (status == WEFT_OK) status = weft_stored_verify(stored, error);
-    if (status == WEFT_OK) status = carry_export(stored, &carry_safetensors, "again", error);
+    if (status == WEFT_OK) status = carry_export(stored, &carry_safetensors, "again", NULL, error);
     weft_stored_close(&stored);
     return status;
 }

@@ -28,7 +28,8 @@ static weft_status open_lie(const char *path, source *from, weft_error *error)
     return hdf5_source_open(path, reader, is_quiet ? 300 : 30000, from, error);
 }
 
-static const carry_format liar = {"hdf5", {".h5", NULL}, NULL, open_lie};
+static const carry_format liar = {
+    .name = "hdf5", .endings = {".h5", NULL}, .write = NULL, .open = open_lie};
 
 static bool is_there(const char *path)
 {

@@ -67,15 +67,33 @@ static weft_status sync_directory(const char *path, weft_error *error)
                                  strerror(reason));
 }
 
+/* Under the names of another program. */
+static weft_status write_turned(const weft_stored *stored, const carry_format *format,
+                                const char *path, carry_map *map, weft_error *error)
+{
+    source from;
+    if (!format->write_source)
+        return weft_fail(error, WEFT_USAGE,
+                         "names of another program are written into .safetensors alone, and %.200s "
+                         "would be %s",
+                         path, format->name);
+    WEFT_TRY(carry_stored_source(stored, &from, error));
+    weft_status status = carry_map_turn(map, &from, error);
+    if (status == WEFT_OK) status = format->write_source(&from, path, error);
+    from.close(&from);
+    return status;
+}
+
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
-                         weft_error *error)
+                         carry_map *map, weft_error *error)
 {
     char fresh[MAX_PATH];
     const int length = snprintf(fresh, sizeof fresh, "%s.new", path);
     if (length >= (int)sizeof fresh)
         return weft_fail(error, WEFT_USAGE, "the path %.200s... has %d bytes; use a shorter one",
                          path, length);
-    weft_status status = format->write(stored, fresh, error);
+    weft_status status =
+        map ? write_turned(stored, format, fresh, map, error) : format->write(stored, fresh, error);
     if (status == WEFT_OK && rename(fresh, path) != 0)
         status = weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
     if (status == WEFT_OK) return sync_directory(path, error);

@@ -37,6 +37,7 @@ typedef struct source {
     int64_t step, sample; /* 0: the file does not say */
     uint64_t seed;
     const char *data; /* what it has learned from; NULL or "": the file does not say */
+    const char *kind; /* of a file that is written: whose metadata it has, "pt"; NULL: ours */
     json_t *left;     /* {"the causal mask": 12}: how many a map leaves, and why; NULL: none */
     void *file;       /* the format's own */
     /* Which tensors will be read, [n_tensors]; NULL: all. Once, before the first is read. NULL: it need not know. */
@@ -53,11 +54,17 @@ typedef struct carry_format {
     const char *endings[3]; /* of files, the first to be recommended; NULL ends */
     /* All tensors into the new file `path`, on the disk when this returns. */
     weft_status (*write)(const weft_stored *stored, const char *path, weft_error *error);
+    /* The same, of any source that can be read in any order; NULL: it has our names alone. */
+    weft_status (*write_source)(source *from, const char *path, weft_error *error);
     /* Open and check; on failure nothing is left open. */
     weft_status (*open)(const char *path, source *from, weft_error *error);
 } carry_format;
 
 extern const carry_format carry_safetensors, carry_hdf5;
+weft_status safetensors_source_open(const char *path, source *from, weft_error *error);
+
+/* carry_stored_source - a checkpoint's tensors, which may be read in any order. Borrows it. Local. */
+weft_status carry_stored_source(const weft_stored *stored, source *from, weft_error *error);
 
 /* carry_check_numbers - whether a tensor is one of numbers that can be taken, which is asked of none that a map leaves. Local.
  * returns WEFT_USAGE, or WEFT_CORRUPT for a damaged one, with what a map could do: leave_it */
@@ -68,21 +75,34 @@ weft_status carry_check_numbers(const source *from, const carried *tensor, const
  * what there is; is_there: and what the file is that has none of these endings. */
 weft_status carry_format_of(const char *path, const char *name, bool is_there,
                             const carry_format **format, weft_error *error);
-/* carry_export - every tensor of a checkpoint into one file, which is replaced whole or not at all.
- * Local. */
+typedef struct carry_map carry_map;
+/* carry_export - every tensor of a checkpoint into one file, which is replaced whole or not at all; by a map all but slots, under
+ * another program's names. map: NULL for none. Local. */
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
-                         weft_error *error);
+                         carry_map *map, weft_error *error);
+/* What is said beside a map: --sizes, and the folder of the file, whose config.json a map may read; NULL: none. */
+typedef struct carry_said {
+    const char *sizes, *folder;
+} carry_said;
+enum { CARRY_MAP_NAME = 32 };
 /* A map (map.h): which tensors of a file are taken, what they and their dims are called. sizes: "heads=12 kv=64", of dims,
  * in the place of those of the map; "". All Local.
  *
  * carry_map_read     a JSON file, or the name of one that comes with Weft: gpt2
+ * carry_map_for      the name of the one of these that has most of a source's names: theirs in a file, ours in a checkpoint
+ * carry_map_options  options of gpt that the map, or config.json by it, says the model has: {"epsilon": "1e-6"}. Borrowed
+ * carry_map_turn     as carry_map_lay, the other way: a checkpoint's source (carry_stored_source) as the other program has it
  * carry_map_of_dims  "w=pixel,hidden b=hidden": dims only; the other tensors stay as they are
  * carry_map_lay      the source becomes that of what the map makes of it. Borrows the map until the source is closed,
  *                    which it has to be, whatever this returns */
-typedef struct carry_map carry_map;
-weft_status carry_map_read(const char *name, const char *sizes, carry_map **map, weft_error *error);
+weft_status carry_map_read(const char *name, const carry_said *said, carry_map **map,
+                           weft_error *error);
 weft_status carry_map_of_dims(const char *text, const char *sizes, carry_map **map,
                               weft_error *error);
+weft_status carry_map_for(const source *from, bool is_theirs, char name[CARRY_MAP_NAME],
+                          weft_error *error);
+const json_t *carry_map_options(const carry_map *map);
+weft_status carry_map_turn(carry_map *map, source *from, weft_error *error);
 weft_status carry_map_lay(carry_map *map, source *from, weft_error *error);
 void carry_map_destroy(carry_map **map);
 

@@ -273,4 +273,7 @@ static weft_status open_file(const char *path, source *from, weft_error *error)
     return hdf5_source_open(path, reader, QUIET_MS, from, error);
 }
 
-const carry_format carry_hdf5 = {"hdf5", {".h5", ".hdf5", NULL}, weft_stored_export, open_file};
+const carry_format carry_hdf5 = {.name = "hdf5",
+                                 .endings = {".h5", ".hdf5", NULL},
+                                 .write = weft_stored_export,
+                                 .open = open_file};

@@ -50,8 +50,10 @@ struct carry_map {
     int n_rules, n_sizes;
     map_rule *rules;
     map_size *sizes;
-    map_words slots; /* of every tensor, zero */
-    bool keeps_rest; /* what no rule is about stays as it is; else it is refused */
+    map_words slots;   /* of every tensor, zero */
+    map_words singles; /* dims that are none where their size is 1 */
+    json_t *options;   /* of gpt: a text for each */
+    bool keeps_rest;   /* what no rule is about stays as it is; else it is refused */
 };
 
 /* ---- names: {i} stands for a number, the same wherever it is written in one rule. All Local. ---- */
@@ -86,7 +88,16 @@ typedef struct map_view {
 /* map_view_of - part `part` of a tensor of `file` by a rule that has dims. */
 weft_status map_view_of(carry_map *map, const map_rule *rule, const source *file, const carried *t,
                         int part, map_view *view, weft_error *error);
+/* map_size_of - of "heads*kv", by the sizes that the map has; 0: one is not known, which *unknown is. */
+weft_status map_size_of(carry_map *map, const char *text, int64_t *size, const char **unknown,
+                        weft_error *error);
 /* map_view_copy - its elements, of `width` 4 or 8 bytes, one after the other. */
 void map_view_copy(const map_view *view, int width, const void *from, void *to);
+/* map_view_spread - such elements, to where they lie in the file's tensor. */
+void map_view_spread(const map_view *view, int width, const void *from, void *to);
+
+/* map_config_read - config.json of the folder, where there is one and the map speaks of it: sizes into `sizes`, options into the
+ * map's. Local. */
+weft_status map_config_read(carry_map *map, const char *folder, json_t *sizes, weft_error *error);
 
 #endif

@@ -69,7 +69,8 @@ static weft_status read_text(carry_map *map, const json_t *value, const char *wh
 
 static const char *const rule_keys[] = {"from",  "to",    "dims", "split",
                                         "order", "leave", "zero", "optional"};
-static const char *const map_keys[] = {"tensors", "prefix", "sizes", "slots", "rest", "about"};
+static const char *const map_keys[] = {"tensors", "prefix",  "sizes",   "slots", "rest",
+                                       "about",   "singles", "options", "config"};
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
 
 /* {"qkv": "heads*kv"}, or {"qkv": ["heads*kv", "groups*kv", "groups*kv"]}: one for each part. */
@@ -179,14 +180,15 @@ static weft_status read_rules(carry_map *map, weft_error *error)
     return WEFT_OK;
 }
 
-/* Those of the map, and then those of the command line in their place: "heads=12 kv=64". */
-static weft_status read_sizes(carry_map *map, const char *said, weft_error *error)
+/* Those of the map, then those of the model's config.json, then those of the command line in their place: "heads=12 kv=64". */
+static weft_status read_sizes(carry_map *map, const carry_said *said, weft_error *error)
 {
     const char *name;
     json_t *value, *sizes = json_object_get(map->json, "sizes");
-    char *words = weft_arena_text(map->arena, "%s", said), *rest = NULL;
-    if (!words) return weft_fail_memory(error, strlen(said));
+    char *words = weft_arena_text(map->arena, "%s", said->sizes), *rest = NULL;
+    if (!words) return weft_fail_memory(error, strlen(said->sizes));
     if (!sizes) json_object_set_new(map->json, "sizes", sizes = json_object());
+    WEFT_TRY(map_config_read(map, said->folder, sizes, error));
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '='), *end = NULL;
         const long long size = equals ? strtoll(equals + 1, &end, 10) : 0;
@@ -211,10 +213,23 @@ static weft_status read_sizes(carry_map *map, const char *said, weft_error *erro
     return WEFT_OK;
 }
 
-static weft_status read_map(carry_map *map, const char *sizes, weft_error *error)
+static weft_status read_options(carry_map *map, weft_error *error)
+{
+    const char *name;
+    json_t *value, *options = json_object_get(map->json, "options");
+    if (options && !json_is_object(options))
+        return fail(map, "an object of texts is", "options", error);
+    json_object_foreach(options, name, value) if (!json_is_string(value)) return fail(
+        map, "a text is the option", name, error);
+    map->options = options ? json_copy(options) : json_object();
+    return map->options ? WEFT_OK : weft_fail_memory(error, 0);
+}
+
+static weft_status read_map(carry_map *map, const carry_said *said, weft_error *error)
 {
     const char *rest = "refuse";
-    const json_t *slots = json_object_get(map->json, "slots");
+    const json_t *slots = json_object_get(map->json, "slots"),
+                 *singles = json_object_get(map->json, "singles");
     if (!json_is_object(map->json)) return fail(map, "a map is a JSON object", NULL, error);
     WEFT_TRY(check_keys(map, map->json, map_keys, COUNT(map_keys), error));
     map->prefix = "";
@@ -226,12 +241,14 @@ static weft_status read_map(carry_map *map, const char *sizes, weft_error *error
     if (slots) WEFT_TRY(read_words(map, slots, "slots", &map->slots, error));
     for (int i = 0; i < map->slots.n; i++)
         WEFT_TRY(weft_name_check("slot", map->slots.at[i], error));
-    WEFT_TRY(read_sizes(map, sizes, error));
+    if (singles) WEFT_TRY(read_words(map, singles, "singles", &map->singles, error));
+    WEFT_TRY(read_options(map, error));
+    WEFT_TRY(read_sizes(map, said, error));
     return read_rules(map, error);
 }
 
 /* Takes the JSON. */
-static weft_status make(const char *path, json_t *json, const char *sizes, carry_map **made,
+static weft_status make(const char *path, json_t *json, const carry_said *said, carry_map **made,
                         weft_error *error)
 {
     carry_map *map = calloc(1, sizeof *map);
@@ -242,7 +259,7 @@ static weft_status make(const char *path, json_t *json, const char *sizes, carry
         return weft_fail_memory(error, sizeof *map);
     }
     map->json = json;
-    const weft_status status = read_map(map, sizes, error);
+    const weft_status status = read_map(map, said, error);
     if (status != WEFT_OK) carry_map_destroy(&map);
     *made = map;
     return status;
@@ -260,7 +277,13 @@ static bool find_file(const char *name, char *path)
            MAX_PATH;
 }
 
-weft_status carry_map_read(const char *name, const char *sizes, carry_map **map, weft_error *error)
+const json_t *carry_map_options(const carry_map *map)
+{
+    return map->options;
+}
+
+weft_status carry_map_read(const char *name, const carry_said *said, carry_map **map,
+                           weft_error *error)
 {
     char path[MAX_PATH];
     json_t *json;
@@ -273,10 +296,10 @@ weft_status carry_map_read(const char *name, const char *sizes, carry_map **map,
         return weft_fail(
             error, WEFT_USAGE,
             "cannot open the map %.300s: %s; name a .json file, or one that comes with "
-            "Weft: gpt2",
+            "Weft: bert, gpt2, llama",
             path, strerror(errno));
     WEFT_TRY(app_json_read(path, "map", &json, error));
-    return make(name, json, sizes, map, error);
+    return make(name, json, said, map, error);
 }
 
 /* "w=pixel,hidden" as a rule. */
@@ -308,7 +331,7 @@ weft_status carry_map_of_dims(const char *text, const char *sizes, carry_map **m
          word = strtok_r(NULL, " ", &rest))
         status = add_dims(tensors, word, error);
     free(words);
-    if (status == WEFT_OK) return make("--dims", json, sizes, map, error);
+    if (status == WEFT_OK) return make("--dims", json, &(carry_said){.sizes = sizes}, map, error);
     json_decref(json);
     return status;
 }
@@ -317,6 +340,7 @@ void carry_map_destroy(carry_map **map)
 {
     if (!*map) return;
     json_decref((*map)->json);
+    json_decref((*map)->options);
     weft_arena_destroy(&(*map)->arena);
     free(*map);
     *map = NULL;

@@ -103,6 +103,19 @@ static weft_status add_factors(const looking *l, const char *text, int64_t size,
     return WEFT_OK;
 }
 
+weft_status map_size_of(carry_map *map, const char *text, int64_t *size, const char **unknown,
+                        weft_error *error)
+{
+    factors f;
+    const source none = {.path = map->path};
+    const carried nothing = {.name = text};
+    const looking l = {map, NULL, &none, &nothing, error};
+    WEFT_TRY(read_factors(&l, text, &f));
+    *unknown = f.unknown >= 0 ? f.names[f.unknown] : NULL;
+    *size = f.unknown >= 0 ? 0 : f.product;
+    return WEFT_OK;
+}
+
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 static weft_status name_dims(const looking *l, map_view *view)
@@ -218,6 +231,19 @@ static weft_status put_in_order(const looking *l, map_view *view)
     return WEFT_OK;
 }
 
+/* Of size 1, where the map says that such a one is no dim. */
+static void drop_singles(const looking *l, map_view *view)
+{
+    int n = 0;
+    for (int d = 0; d < view->n_dims; d++) {
+        bool is_single = false;
+        for (int s = 0; s < l->map->singles.n; s++)
+            is_single |= strcmp(l->map->singles.at[s], view->dims[d].name) == 0;
+        if (!is_single || view->dims[d].size > 1) view->dims[n++] = view->dims[d];
+    }
+    view->n_dims = n;
+}
+
 static weft_status check_dims(const looking *l, const map_view *view)
 {
     if (view->n_dims > WEFT_MAX_DIMS)
@@ -238,43 +264,42 @@ weft_status map_view_of(carry_map *map, const map_rule *rule, const source *file
     WEFT_TRY(name_dims(&l, view));
     if (rule->split) WEFT_TRY(cut(&l, part, view));
     if (rule->order.n > 0) WEFT_TRY(put_in_order(&l, view));
+    drop_singles(&l, view);
     return check_dims(&l, view);
 }
 
 /* ---- the elements ---------------------------------------------------------------------------- */
 
-#define COPY(name, T)                                                                              \
-    static void name(const void *from, int64_t stride, int64_t count, void *to)                    \
+#define COPY(name, back, T)                                                                        \
+    static void name(char *theirs, int64_t stride, int64_t count, char *ours)                      \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++)                                                        \
-            ((T *)to)[i] = ((const T *)from)[i * stride];                                          \
+            ((T *)ours)[i] = ((const T *)theirs)[i * stride];                                      \
+    }                                                                                              \
+    static void back(char *theirs, int64_t stride, int64_t count, char *ours)                      \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            ((T *)theirs)[i * stride] = ((const T *)ours)[i];                                      \
     }
-COPY(copy_1, uint8_t)
-COPY(copy_2, uint16_t)
-COPY(copy_4, uint32_t)
-COPY(copy_8, uint64_t)
+COPY(copy_1, spread_1, uint8_t)
+COPY(copy_2, spread_2, uint16_t)
+COPY(copy_4, spread_4, uint32_t)
+COPY(copy_8, spread_8, uint64_t)
 /* By the bytes of an element. */
-static void (*const copies[])(const void *from, int64_t stride, int64_t count,
-                              void *to) = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8};
+typedef void move_run(char *theirs, int64_t stride, int64_t count, char *ours);
+static move_run *const copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8};
+static move_run *const spreads[] = {[1] = spread_1, [2] = spread_2, [4] = spread_4, [8] = spread_8};
 
-static void copy_run(const void *from, int64_t stride, int width, int64_t count, void *to)
-{
-    if (stride == 1)
-        memcpy(to, from, (size_t)(count * width));
-    else
-        copies[width](from, stride, count, to);
-}
-
-void map_view_copy(const map_view *view, int width, const void *from, void *to)
+/* Run by run of the last dim: where it lies in theirs, and one behind the other in ours. */
+static void move_all(const map_view *view, int width, move_run *move, char *theirs, char *ours)
 {
     const int last = view->n_dims - 1;
     const map_dim one = {"", 1, 1}, *inner = last >= 0 ? &view->dims[last] : &one;
     int64_t at = view->begin, index[MAP_MOST_FACTORS] = {0};
-    char *next = to;
     for (;;) {
         int d = last - 1;
-        copy_run((const char *)from + at * width, inner->stride, width, inner->size, next);
-        next += inner->size * width;
+        move(theirs + at * width, inner->stride, inner->size, ours);
+        ours += inner->size * width;
         for (; d >= 0; d--) { /* to the next run */
             at += view->dims[d].stride;
             if (++index[d] < view->dims[d].size) break;
@@ -283,4 +308,14 @@ void map_view_copy(const map_view *view, int width, const void *from, void *to)
         }
         if (d < 0) return;
     }
+}
+
+void map_view_copy(const map_view *view, int width, const void *from, void *to)
+{
+    move_all(view, width, copies[width], (char *)from, to); /* which is only read */
+}
+
+void map_view_spread(const map_view *view, int width, const void *from, void *to)
+{
+    move_all(view, width, spreads[width], to, (char *)from); /* as well */
 }

@@ -1,4 +1,4 @@
-/* ckpt: `weft ckpt list | show | verify | diff | export | import`. */
+/* ckpt: `weft ckpt list | show | verify`, and the command line of all that it does. */
 #include "ckpt.h"
 
 #include <jansson.h>
@@ -6,31 +6,36 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../carry/carry.h"
 #include "weft/io.h"
 
 static const option options[] = {
     {"format", OPTION_CHOICE, "auto", "NAME", "Options",
-     "of FILE; auto: .safetensors, or .h5 and .hdf5, by its ending", "auto safetensors hdf5"},
+     "of FILE; auto: .safetensors (.json: an index of several), or .h5 and .hdf5, by its ending",
+     "auto safetensors hdf5"},
     {"dims", OPTION_LIST, "", "NAME=a,b ...", "Options",
      "import: what the dims of tensors are called; {i} in a NAME stands for any number"},
     {"map", OPTION_TEXT, "", "FILE", "Options",
-     "import: names, dims, transposes and splits, as JSON; gpt2 is one that comes with Weft"},
+     "names, dims, transposes and splits, as JSON, or one that comes with Weft: bert, gpt2, llama"},
+    {"names", OPTION_CHOICE, "ours", "WHOSE", "Options",
+     "hf: those of Hugging Face's models, by the map that fits", "ours hf"},
     {"sizes", OPTION_LIST, "", "NAME=N ...", "Options",
      "import: sizes of dims that --map or --dims have in one dim of the file, as heads*kv"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 const option_table ckpt_table = {
     .program = "weft ckpt",
-    .usage = "weft ckpt list DIR                   the checkpoints of a run\n"
-             "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
-             "weft ckpt verify PATH                every hash of every file\n"
-             "weft ckpt diff A B                   exit status 1 when they differ\n"
-             "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
-             "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
-             "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
-             "\n"
-             "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
+    .usage =
+        "weft ckpt list DIR                   the checkpoints of a run\n"
+        "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
+        "weft ckpt verify PATH                every hash of every file\n"
+        "weft ckpt diff A B                   exit status 1 when they differ\n"
+        "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
+        "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
+        "weft ckpt import FILE DIR --names hf  a model of Hugging Face's: its folder, or file\n"
+        "weft ckpt export PATH FILE --names hf as such a model has it\n"
+        "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
+        "\n"
+        "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "checkpoints on disk: list, show, verify, diff, export, import",
@@ -41,7 +46,7 @@ enum { MAX_PATH = 4096 };
 
 /* ---- parts of answers ----------------------------------------------------------------------- */
 
-static int64_t bytes_of(const weft_stored *stored)
+int64_t ckpt_bytes_of(const weft_stored *stored)
 {
     int64_t bytes = 0;
     for (int i = 0; i < weft_stored_n_tensors(stored); i++)
@@ -49,7 +54,7 @@ static int64_t bytes_of(const weft_stored *stored)
     return bytes;
 }
 
-static json_t *stored_json(const weft_stored *stored)
+json_t *ckpt_stored_json(const weft_stored *stored)
 {
     weft_checkpoint_state state;
     weft_stored_state(stored, &state);
@@ -61,7 +66,7 @@ static json_t *stored_json(const weft_stored *stored)
                      weft_stored_data(stored), "program", weft_stored_program(stored), "library",
                      weft_stored_library(stored), "held_out", loss, "held_out_data",
                      weft_stored_held_out(stored), "n_tensors", weft_stored_n_tensors(stored),
-                     "bytes", (json_int_t)bytes_of(stored));
+                     "bytes", (json_int_t)ckpt_bytes_of(stored));
 }
 
 static json_t *tensor_json(const weft_stored_tensor *t)
@@ -94,14 +99,14 @@ static weft_status list_one(ckpt_call *c, const char *folder, int64_t step, int6
         if (!c->is_json) printf("%10lld  %s\n", (long long)step, why.message);
         return WEFT_OK;
     }
-    json_t *json = stored_json(stored);
+    json_t *json = ckpt_stored_json(stored);
     json_object_set_new(json, "best", json_boolean(step == best));
     json_array_append_new(c->json, json);
     weft_stored_state(stored, &state);
     if (state.has_loss) snprintf(loss, sizeof loss, "%.4f", state.loss);
     if (!c->is_json)
         printf("%10lld  %7d  %10.1f  %8s  %-4s  %s  %s\n", (long long)step,
-               weft_stored_n_tensors(stored), (double)bytes_of(stored) / (1 << 20), loss,
+               weft_stored_n_tensors(stored), (double)ckpt_bytes_of(stored) / (1 << 20), loss,
                step == best ? "best" : "", weft_stored_mesh(stored),
                *weft_stored_layout(stored) ? weft_stored_layout(stored) : "none");
     weft_stored_close(&stored);
@@ -148,7 +153,7 @@ static weft_status show(ckpt_call *c, weft_error *error)
     weft_checkpoint_state state;
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
     weft_stored_state(stored, &state);
-    c->json = stored_json(stored);
+    c->json = ckpt_stored_json(stored);
     json_t *tensors = json_array();
     if (state.has_loss) snprintf(loss, sizeof loss, "%.17g", state.loss);
     if (!c->is_json)
@@ -176,100 +181,12 @@ static weft_status verify(ckpt_call *c, weft_error *error)
     weft_stored *stored = NULL;
     WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
     const weft_status status = weft_stored_verify(stored, error);
-    c->json = stored_json(stored);
+    c->json = ckpt_stored_json(stored);
     json_object_set_new(c->json, "good", json_boolean(status == WEFT_OK));
     if (status == WEFT_OK && !c->is_json)
         printf("%s is good: %d tensors, %lld bytes\n", weft_stored_path(stored),
-               weft_stored_n_tensors(stored), (long long)bytes_of(stored));
+               weft_stored_n_tensors(stored), (long long)ckpt_bytes_of(stored));
     weft_stored_close(&stored);
-    return status;
-}
-
-/* ---- export, import ------------------------------------------------------------------------- */
-
-static weft_status export(ckpt_call *c, weft_error *error)
-{
-    weft_stored *stored = NULL;
-    const carry_format *format;
-    const char *file = c->paths[1];
-    WEFT_TRY(carry_format_of(file, c->format, false, &format, error));
-    WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
-    const weft_status status = carry_export(stored, format, file, error);
-    if (status == WEFT_OK) {
-        c->json = stored_json(stored);
-        json_object_set_new(c->json, "file", json_string(file));
-        json_object_set_new(c->json, "format", json_string(format->name));
-    }
-    if (status == WEFT_OK && !c->is_json)
-        printf("%s: %d tensors, %lld bytes\n", file, weft_stored_n_tensors(stored),
-               (long long)bytes_of(stored));
-    weft_stored_close(&stored);
-    return status;
-}
-
-/* "3 of f16, 1 of i64" */
-static void print_counts(const char *what, const json_t *counts, const char *between)
-{
-    const char *kind, *comma = "";
-    json_t *n;
-    if (json_object_size(counts) == 0) return;
-    printf("%s:", what);
-    json_object_foreach((json_t *)counts, kind, n)
-    {
-        printf("%s %lld%s%s", comma, (long long)json_integer_value(n), between, kind);
-        comma = ",";
-    }
-    printf("\n");
-}
-
-static void print_facts(const json_t *facts)
-{
-    const int unnamed = (int)json_integer_value(json_object_get(facts, "unnamed"));
-    print_counts("converted, each number exactly", json_object_get(facts, "converted"), " of ");
-    print_counts("left, as the map says", json_object_get(facts, "left"), ": ");
-    if (unnamed > 0)
-        printf("%d of them %s dims that the file does not name, called dim0, dim1, ...; name them "
-               "with --dims NAME=a,b or --map FILE\n",
-               unnamed, unnamed == 1 ? "has" : "have");
-}
-
-static weft_status read_map(const ckpt_call *c, carry_map **map, weft_error *error)
-{
-    *map = NULL;
-    if (*c->dims && *c->map)
-        return weft_fail(error, WEFT_USAGE,
-                         "--dims and --map: a map names dims itself; give one of the two");
-    if (*c->map) return carry_map_read(c->map, c->sizes, map, error);
-    if (*c->dims) return carry_map_of_dims(c->dims, c->sizes, map, error);
-    if (!*c->sizes) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--sizes %.100s: sizes of what? They are of dims in --map FILE or --dims",
-                     c->sizes);
-}
-
-static weft_status import(ckpt_call *c, weft_error *error)
-{
-    weft_stored *stored = NULL;
-    json_t *facts = NULL;
-    carry_map *map = NULL;
-    const carry_format *format;
-    WEFT_TRY(carry_format_of(c->paths[0], c->format, true, &format, error));
-    weft_status status = read_map(c, &map, error);
-    if (status == WEFT_OK)
-        status = carry_import(format, c->paths[0], c->paths[1], map, &facts, error);
-    if (status == WEFT_OK) status = weft_stored_open(c->paths[1], &stored, error);
-    if (status == WEFT_OK) {
-        c->json = stored_json(stored);
-        json_object_update(c->json, facts);
-    }
-    if (status == WEFT_OK && !c->is_json) {
-        printf("%s: %d tensors, %lld bytes\n", weft_stored_path(stored),
-               weft_stored_n_tensors(stored), (long long)bytes_of(stored));
-        print_facts(facts);
-    }
-    weft_stored_close(&stored);
-    carry_map_destroy(&map);
-    json_decref(facts);
     return status;
 }
 
@@ -280,9 +197,12 @@ static const struct {
     int n_paths;
     weft_status (*run)(ckpt_call *, weft_error *);
 } subcommands[] = {
-    {"list", "DIR", 1, list},           {"show", "PATH", 1, show},
-    {"verify", "PATH", 1, verify},      {"diff", "A B", 2, ckpt_diff},
-    {"export", "PATH FILE", 2, export}, {"import", "FILE DIR", 2, import},
+    {"list", "DIR", 1, list},
+    {"show", "PATH", 1, show},
+    {"verify", "PATH", 1, verify},
+    {"diff", "A B", 2, ckpt_diff},
+    {"export", "PATH FILE", 2, ckpt_export},
+    {"import", "FILE DIR", 2, ckpt_import},
 };
 enum { N_SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
 
@@ -308,9 +228,14 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     c->dims = settings_text(s, "dims");
     c->map = settings_text(s, "map");
     c->sizes = settings_text(s, "sizes");
-    if ((*c->dims || *c->map || *c->sizes) && subcommands[which].run != import)
+    c->has_names = settings_is(s, "names", "hf");
+    const bool is_import = subcommands[which].run == ckpt_import;
+    if ((*c->dims || *c->sizes) && !is_import)
+        return weft_fail(error, WEFT_USAGE, "ckpt %s: --dims and --sizes are for ckpt import",
+                         subcommands[which].name);
+    if ((*c->map || c->has_names) && !is_import && subcommands[which].run != ckpt_export)
         return weft_fail(error, WEFT_USAGE,
-                         "ckpt %s: --dims, --map and --sizes are for ckpt import",
+                         "ckpt %s: --map and --names are for ckpt import and ckpt export",
                          subcommands[which].name);
     const weft_status status = subcommands[which].run(c, error);
     if (c->json && c->is_json) {

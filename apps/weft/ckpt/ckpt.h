@@ -17,11 +17,19 @@ typedef struct ckpt_call {
     const char *const *paths;
     const char *format;             /* --format */
     const char *dims, *map, *sizes; /* --dims, --map, --sizes; "": not said */
+    bool has_names;                 /* --names hf */
     json_t *json;                   /* the answer as data */
     bool is_json;                   /* else it prints for a person */
     int code;                       /* exit status when nothing failed */
 } ckpt_call;
 
+/* ckpt_stored_json - what a checkpoint says of itself: yours. ckpt_bytes_of - of all its tensors. Local. */
+json_t *ckpt_stored_json(const weft_stored *stored);
+int64_t ckpt_bytes_of(const weft_stored *stored);
+
+/* ckpt_export, ckpt_import - the subcommands. Local. */
+weft_status ckpt_export(ckpt_call *c, weft_error *error);
+weft_status ckpt_import(ckpt_call *c, weft_error *error);
 /* ckpt_diff - the subcommand; its exit status is 1 when they differ. Local. */
 weft_status ckpt_diff(ckpt_call *c, weft_error *error);
 

@@ -54,7 +54,8 @@ typedef struct weft_dense_options {
     weft_shape in; /* dims of x, which are summed over */
     /* dims in place of them, behind x's others, which have none of these names; none: a number */
     weft_shape out;
-    const char *activation;  /* relu, gelu, silu, tanh or sigmoid; NULL: none */
+    /* relu, gelu (its tanh form), gelu_erf (itself), silu, tanh or sigmoid; NULL: none */
+    const char *activation;
     const char *initializer; /* of the weight: a name of weft_initial_of; NULL: glorot_uniform */
     const weft_initial *weights, *biases; /* exactly so; NULL: by the initializer, and zeros */
     double scale;                         /* times how the weight begins; 0: 1 */
@@ -97,6 +98,7 @@ typedef struct weft_norm_options {
     weft_dim feature;                /* x's dim along which it is normalized */
     bool is_rms;                     /* of weft_rms_norm, which has no bias */
     const weft_layer_source *source; /* of its variables; NULL: they are its own */
+    double epsilon;                  /* is added to the variance; 0: 1e-5 */
 } weft_norm_options;
 WEFT_API weft_value weft_norm(weft_value x, const weft_norm_options *options);
 
@@ -183,6 +185,7 @@ typedef struct weft_multi_head_options {
     /* in place of weft_attention_with: by keys and values that are kept, say; NULL: that */
     weft_attend attend;
     void *attend_context;
+    double rotary_base; /* of weft_rope; 0: 10000 */
 } weft_multi_head_options;
 
 /* weft_multi_head - out(attention(query(x), key(memory), value(memory))).
@@ -224,7 +227,9 @@ typedef struct weft_transformer_options {
     /* in place of the two dense layers: name and feature are the block's; NULL: none */
     const weft_experts_options *experts;
     weft_experts_facts *facts; /* out, of the experts; NULL: none */
-    bool is_gated; /* of up, as of weft_dense_options: layers "<name>/up" and "<name>/up/gate" */
+    bool is_gated;  /* of up, as of weft_dense_options: layers "<name>/up" and "<name>/up/gate" */
+    double epsilon; /* of its norms, as of weft_norm_options */
+    double rotary_base; /* as of weft_multi_head_options */
 } weft_transformer_options;
 
 /* weft_transformer - returns x's dims, embed last. */

@@ -197,7 +197,7 @@ static void test_damaged_files(void)
     run(": > empty.h5; echo text > text.h5; mkdir folder.h5; mkfifo pipe.h5");
     check_refused("empty.h5 out", 2, "is no HDF5 file");
     check_refused("text.h5 out", 2, "is no HDF5 file");
-    check_refused("folder.h5 out", 2, "not a regular file");
+    check_refused("folder.h5 out", 2, "has neither model.safetensors nor");
     check_refused("pipe.h5 out", 2, "not a regular file");
     check_refused("missing.h5 out", 2, "No such file");
     check_refused("whole.txt out", 2, ".safetensors and .h5");

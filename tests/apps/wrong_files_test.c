@@ -92,8 +92,9 @@ static void test_tensors_are_not_read_from_other_files(void)
     check_refused("weft ckpt show npz", "npz is no checkpoint: it is NumPy arrays");
     check_refused("weft ckpt list lfs", "lfs is no checkpoint: it is a pointer of Git LFS");
     check_refused("sh -c 'mkdir -p d.safetensors; weft ckpt import d.safetensors out'",
-                  "name a file, not a directory");
-    check_refused("sh -c 'mkdir -p d.h5; weft ckpt import d.h5 out'", "not a directory");
+                  "has neither model.safetensors nor");
+    check_refused("sh -c 'mkdir -p d.h5; weft ckpt import d.h5 out'",
+                  "has neither model.safetensors nor");
 }
 
 static void test_texts_are_not_read_from_other_files(void)

@@ -24,18 +24,18 @@ static const option options[] = {
 };
 const option_table ckpt_table = {
     .program = "weft ckpt",
-    .usage =
-        "weft ckpt list DIR                   the checkpoints of a run\n"
-        "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
-        "weft ckpt verify PATH                every hash of every file\n"
-        "weft ckpt diff A B                   exit status 1 when they differ\n"
-        "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
-        "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
-        "weft ckpt import FILE DIR --names hf  a model of Hugging Face's: its folder, or file\n"
-        "weft ckpt export PATH FILE --names hf as such a model has it\n"
-        "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
-        "\n"
-        "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
+    .usage = "weft ckpt list DIR                   the checkpoints of a run\n"
+             "weft ckpt show PATH                  step, mesh, layout and tensors of one\n"
+             "weft ckpt verify PATH                every hash of every file\n"
+             "weft ckpt diff A B                   exit status 1 when they differ\n"
+             "weft ckpt export PATH FILE           all tensors as one .safetensors or .h5 file\n"
+             "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
+             "weft ckpt import FILE DIR --names hf a Hugging Face model: its folder or file\n"
+             "weft ckpt export PATH FILE --names hf\n"
+             "                                     with the names of such a model\n"
+             "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
+             "\n"
+             "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "checkpoints on disk: list, show, verify, diff, export, import",

@@ -19,7 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NOT_STARTED = 127 /* exit status when exec fails, as the shell has it */, ABOVE = 10 };
+enum {
+    NOT_STARTED = 127 /* exit status when exec fails, as the shell has it */,
+    ABOVE = 10,
+    SLICE_MS = 200
+};
 
 /* ---- in the new process: system calls only -------------------------------------------------- */
 
@@ -161,15 +165,25 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Whether there is something to read, within a slice of what is left of *left ms. A job that was stopped for long (Ctrl-Z) has not waited
+ * for long: a slice at most counts. */
+static bool is_ready(const weft_sandbox *box, int64_t *left)
+{
+    const int64_t slice = *left < SLICE_MS ? *left : SLICE_MS, begun = now_ms();
+    struct pollfd wait = {.fd = box->pipe, .events = POLLIN};
+    const bool is_ready = poll(&wait, 1, (int)slice) > 0;
+    const int64_t waited = now_ms() - begun;
+    *left -= waited < slice ? waited : slice;
+    return is_ready;
+}
+
 weft_status weft_sandbox_read(weft_sandbox *box, void *buffer, size_t bytes, weft_error *error)
 {
-    const int64_t end = now_ms() + box->order.quiet_ms;
+    int64_t left = box->order.quiet_ms;
     char *next = buffer;
     while (bytes > 0) {
-        const int64_t left = end - now_ms();
-        struct pollfd wait = {.fd = box->pipe, .events = POLLIN};
         if (left <= 0) return fail_quiet(box, error);
-        if (poll(&wait, 1, (int)left) <= 0) continue;
+        if (!is_ready(box, &left)) continue;
         const ssize_t n = read(box->pipe, next, bytes);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return fail_ended(box, error);

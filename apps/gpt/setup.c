@@ -161,11 +161,6 @@ static weft_status check_documents(const settings *s, weft_error *error)
                          "--pack and stages %lld: what a place may see does not go through stages "
                          "with it; leave one of the two away",
                          stages);
-    if (*settings_text(s, "tokens"))
-        return weft_fail(error, WEFT_USAGE,
-                         "--pack and --tokens %s: a file of tokens does not say where documents "
-                         "end; leave one of the two away",
-                         settings_text(s, "tokens"));
     return WEFT_OK;
 }
 
@@ -387,18 +382,36 @@ static void packed_corpus(char *path, size_t bytes)
     free(real);
 }
 
+/* The word that ends a document in files of tokens. */
+static weft_status find_end(const gpt_setup *setup, int64_t *end, weft_error *error)
+{
+    static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
+    *end = -1;
+    if (!setup->words || !setup->shape.packs) return WEFT_OK;
+    for (size_t i = 0, at = 0; i < sizeof ends / sizeof *ends && *end < 0; i++)
+        *end = bpe_find_special(setup->words, (const unsigned char *)ends[i], strlen(ends[i]), &at);
+    if (*end >= 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--pack and --tokens %s: this vocabulary has no %s, so files of its tokens do "
+                     "not say where documents end; leave one of the two away",
+                     settings_text(setup->settings, "tokens"), ends[0]);
+}
+
 weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **data,
                            weft_error *error)
 {
     const settings *s = setup->settings;
     const char *held = settings_text(s, "eval-data"), *learned = settings_text(s, "data");
     const bool is_other = is_held && *held;
+    int64_t end;
+    WEFT_TRY(find_end(setup, &end, error));
     const gpt_texts_options options = {.option = is_other ? "--eval-data" : "--data",
                                        .seq = setup->shape.seq,
                                        .n_words = setup->words ? setup->shape.vocab : 0,
                                        .field = settings_text(s, "field"),
                                        .seed = is_held ? 1 : (uint64_t)settings_count(s, "seed"),
                                        .packs = setup->shape.packs,
+                                       .end = end,
                                        .index = settings_text(s, "index"),
                                        .share = is_other ? 0 : settings_real(s, "eval-share"),
                                        .is_held = is_held};

@@ -118,6 +118,14 @@ static weft_status split(const gpt_texts_options *o, const char *path, weft_chai
                       : weft_chain_take(chain, 0, n - held, error);
 }
 
+static weft_status split_documents(const gpt_texts_options *o, weft_chain **chain,
+                                   weft_error *error)
+{
+    const weft_split_options how = {
+        .token = o->end, .folder = *o->index ? o->index : NULL, .n_threads = 4};
+    return weft_chain_split(chain, &how, error);
+}
+
 /* Documents are held out before they are packed: none is in both. */
 static weft_status open_packed(const gpt_texts_options *o, const char *path, weft_chain **chain,
                                weft_error *error)
@@ -128,7 +136,9 @@ static weft_status open_packed(const gpt_texts_options *o, const char *path, wef
                                    .end = -1,
                                    .folder = *o->index ? o->index : NULL,
                                    .n_threads = 4};
-    WEFT_TRY(weft_chain_open(path, &(weft_open_options){.fields = field}, chain, error));
+    const weft_open_options words = {.format = "tokens"}, letters = {.fields = field};
+    WEFT_TRY(weft_chain_open(path, o->n_words > 0 ? &words : &letters, chain, error));
+    if (o->n_words > 0) WEFT_TRY(split_documents(o, chain, error));
     WEFT_TRY(split(o, path, chain, error));
     return weft_chain_pack(chain, &how, error);
 }
@@ -161,11 +171,11 @@ static weft_status join(texts *all, weft_chain **chain, weft_error *error)
 }
 
 /* Words are a vocabulary's; the library tells of a token that is none when it is read. */
-static weft_status bound(weft_dataset *data, int64_t n_words, weft_error *error)
+static weft_status bound(weft_dataset *data, const gpt_texts_options *o, weft_error *error)
 {
-    if (n_words == 0) return WEFT_OK;
-    WEFT_TRY(weft_dataset_bound(data, "tokens", n_words, 0, error));
-    return weft_dataset_bound(data, "targets", n_words, 0, error);
+    if (o->n_words == 0) return WEFT_OK;
+    WEFT_TRY(weft_dataset_bound(data, "tokens", o->n_words, 0, error));
+    return weft_dataset_bound(data, "targets", o->n_words, o->packs ? -1 : 0, error);
 }
 
 static weft_status open_chain(texts *all, weft_dataset **data, weft_error *error)
@@ -173,7 +183,7 @@ static weft_status open_chain(texts *all, weft_dataset **data, weft_error *error
     weft_chain *chain = NULL;
     weft_status status = join(all, &chain, error);
     if (status == WEFT_OK) status = weft_chain_dataset(&chain, NULL, data, error);
-    if (status == WEFT_OK) status = bound(*data, all->options->n_words, error);
+    if (status == WEFT_OK) status = bound(*data, all->options, error);
     weft_chain_close(&chain);
     return status;
 }

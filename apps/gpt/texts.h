@@ -19,6 +19,7 @@ typedef struct gpt_texts_options {
     bool is_held;         /* what is held out, in order; else what is learned from, shuffled */
     /* --pack: records are documents, bytes, of which windows hold several: fields "segments" and "positions" besides */
     bool packs;
+    int64_t end;       /* of --tokens: the token that ends a document */
     const char *index; /* folder that which document is where is kept in; "": nowhere */
 } gpt_texts_options;
 

@@ -331,6 +331,12 @@ static const weft_snapshot_options *good_weft_snapshot_options_ptr(fixture *f)
     o = (weft_snapshot_options){.folder = "/dev/null/none"};
     return &o;
 }
+static const weft_split_options *good_weft_split_options_ptr(fixture *f)
+{
+    static weft_split_options o;
+    (void)f;
+    return &o;
+}
 static const weft_pack_options *good_weft_pack_options_ptr(fixture *f)
 {
     static weft_pack_options o;

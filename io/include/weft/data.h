@@ -149,6 +149,20 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_map(weft_chain **chain,
                                                     const weft_map_options *options,
                                                     weft_error *error);
 
+typedef struct weft_split_options {
+    int64_t token;      /* that ends a document: of a text 10 is the end of a line */
+    const char *folder; /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;      /* that look for it, 1 to 64; 0: 1 */
+} weft_split_options;
+/* weft_chain_split - records of one field, a text or a row of whole numbers, become documents: each goes up to and with the next such token,
+ * or to the end of its record. Empty records are none. Files of tokens have <|endoftext|> between documents.
+ *
+ * cost     all tokens are read once, unless the index is found; 24 bytes a document
+ * returns  WEFT_USAGE for other fields, for a chain whose passes differ, and where there is no token; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_split(weft_chain **chain,
+                                                      const weft_split_options *options,
+                                                      weft_error *error);
+
 /* ---- filter ---- */
 
 /* Whether record i stays: in [a buffer a field] as the chain has it, of a ragged field counts [a number a field] of its first dim. Pure, and

@@ -16,7 +16,7 @@ from ._convert import without_const
 from ._numbers import did_you_mean
 from ._record import Info, Node, infos, place_of_user
 from ._session import Session
-from ._tensor import Tensor, record, tensor
+from ._tensor import Tensor, made_of, record, tensor
 from ._variable import VariableTensor, _grads, act, variable, variables_of
 from ._values import Error
 
@@ -76,7 +76,7 @@ class Layer(Named):
                 raise TypeError(f"{kind} has no option {option}{did_you_mean(option, fields)}; there are {', '.join(fields)}")
         self.kind, self.options, self.function = kind, options, function
         self._attribute = name
-        self._called = f"weft.{kind}"
+        self._called, self._ways_out = f"weft.{kind}", _call.filled(function)
 
     def __call__(self, /, *given, **more):
         path = self._path or self.settled()
@@ -87,10 +87,9 @@ class Layer(Named):
 
     def _without_update(self, made):
         """What a layer has to change itself (averages of batch norm) is done with the next step."""
-        ways_out = _call.filled(self.function)
-        if "update" not in ways_out or not isinstance(made, tuple):
+        if "update" not in self._ways_out or not isinstance(made, tuple):
             return made
-        update = made[1 + ways_out.index("update")]
+        update = made[1 + self._ways_out.index("update")]
         if update is not None:
             update._weft_node.session.also.append(update._weft_node)
         return made[0]
@@ -219,8 +218,9 @@ class Optimizer:
             for one in variables:
                 _grads[one.state].needs = True
         else:
-            reached = {state.name for state in variables_of(loss)}
-            variables = None if variables is None else [one for one in variables if one.name in reached]
+            if variables is not None:
+                reached = {state.name for state in variables_of(loss)}
+                variables = [one for one in variables if one.name in reached]
             operands = [loss._weft_node, *[one._weft_node for one in variables or ()]]
         has_rate = callable(self.rate) or isinstance(self.rate, Tensor) or self.rate != self._first
         if has_rate:
@@ -276,7 +276,7 @@ class Batches:
         order = numpy.array([lib.weft_permute(key, self.n, i) for i in range(self.n)]) if self.shuffle else numpy.arange(self.n)
         for at in range(len(self)):
             chosen = order[at * self.batch:(at + 1) * self.batch]
-            yield tuple(tensor(array[chosen], dims) for array, dims in self.arrays)
+            yield tuple(made_of(array[chosen], dims) for array, dims in self.arrays)
 
 
 class Dataset:

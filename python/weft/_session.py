@@ -31,15 +31,21 @@ class State:
 
     def __init__(self, session, name, of_type, initial=None, made_by=None, slot_of=None):
         self.session, self.name, self.type, self.initial, self.made_by, self.slot_of = session, name, of_type, initial, made_by, slot_of
-        self.version, self.written = 0, None
+        self.version, self.written, self._node = 0, None, None
         self.info = Info(name, (of_type,), None, (name,))
         self.info.state = self
-        self.node = Node(self.info, (), of_type, None, True, session)
+
+    @property
+    def node(self):
+        """That of its number as it is now."""
+        if self._node is None:
+            self._node = Node(self.info, (), self.type, None, True, self.session)
+        return self._node
 
     def changed(self):
         """Its number is another now: what was computed of the old one has it no more."""
         self.version += 1
-        self.node = Node(self.info, (), self.type, None, True, self.session)
+        self._node = None
 
     def build(self, graph):
         """In a graph where it is not yet."""
@@ -63,8 +69,8 @@ class State:
 class Compiled:
     """One recorded structure as a program: inputs and outputs by place."""
 
-    def __init__(self, program, inputs, outs, names, is_step, is_random):
-        self.program, self.inputs, self.outs, self.names = program, inputs, outs, names
+    def __init__(self, program, inputs, outs, states, is_step, is_random):
+        self.program, self.inputs, self.outs, self.states = program, inputs, outs, states
         self.is_step, self.is_random = is_step, is_random
         self.written = [None] * len(inputs)  # the nodes whose numbers the inputs hold
         self.unread = []  # (weak node, number of the output), of the last run
@@ -79,7 +85,13 @@ class Compiled:
         self.unread = []
 
     def read(self, at):
-        return numpy.asarray(self.program.read(self.outs[at]))
+        return numpy.asarray(self.program._read_array(self.outs[at]))
+
+
+try:
+    from _signal import getsignal as _getsignal, signal as _setsignal  # those of signal take longer than a small op, for enums
+except ImportError:
+    from signal import getsignal as _getsignal, signal as _setsignal
 
 
 class _Deferred:
@@ -88,18 +100,17 @@ class _Deferred:
     def __enter__(self):
         self.was = self.seen = None
         if threading.current_thread() is threading.main_thread():
-            self.was = signal.getsignal(signal.SIGINT)
-            if self.was not in (None, signal.SIG_IGN, signal.SIG_DFL):
-                signal.signal(signal.SIGINT, self.note)
-            else:
-                self.was = None
+            was = _getsignal(signal.SIGINT)
+            if callable(was):
+                self.was = was
+                _setsignal(signal.SIGINT, self.note)
 
     def note(self, *given):
         self.seen = given
 
     def __exit__(self, *given):
         if self.was is not None:
-            signal.signal(signal.SIGINT, self.was)
+            _setsignal(signal.SIGINT, self.was)
             if self.seen is not None:
                 self.was(*self.seen)
 
@@ -120,7 +131,7 @@ class Session:
         self.states, self.kept = {}, set()  # all variables by name; names of those that the holder has
         self.holder = None  # the program that has the variables
         self.programs, self.pending, self.by_place = {}, [], {}
-        self.steps = self.draws = self.marks = 0
+        self.steps = self.draws = 0
         self.also = []  # updates of layers (batch norm), for the next step
         self.trace = None  # what is being recorded for jit, or for the body of a scan
         self.lock = threading.RLock()
@@ -217,29 +228,31 @@ class Session:
     def walk(self, roots):
         """The nodes that the roots need, operands first, and what says how they hang together. What is computed already is an input,
         unless a gradient goes through it."""
-        self.marks += 1
         differentiates = self._differentiates(roots)
-        mark, order, leaves, key, stack = (self, self.marks), [], [], [], list(reversed(roots))
+        mark, order, leaves, key, stack = object(), [], [], [], roots[::-1]
         while stack:
-            node = stack[-1]
-            if node.mark == mark:
-                stack.pop()
+            node = stack.pop()
+            if node.mark is mark:
                 continue
+            operands, info = node.operands, node.info
             known = node.data is not None or node.home is not None
-            is_leaf = known and not (differentiates and node.needs and node.operands) or node.info.state is not None or not node.operands
-            waiting = () if is_leaf else [operand for operand in node.operands if operand.mark != mark]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
+            is_leaf = not operands or info.state is not None or known and not (differentiates and node.needs)
+            if not is_leaf:
+                waiting = [operand for operand in operands if operand.mark is not mark]
+                if waiting:
+                    stack.append(node)
+                    waiting.reverse()
+                    stack += waiting
+                    continue
             node.mark, node.at = mark, len(order)
             order.append(node)
-            if known and is_leaf and node.info.state is None:
+            if known and is_leaf and info.state is None:
                 leaves.append(node)
                 key.append(node.type.leaf.number)
             else:
-                key.append(node.info.number)
-                key.extend([-1 - operand.at for operand in node.operands])
+                key.append(info.number)
+                for operand in operands:
+                    key.append(-1 - operand.at)
         key.append(0)
         key.extend([root.at for root in roots])
         return order, tuple(key), leaves
@@ -298,17 +311,16 @@ class Session:
             if compiled.written[at] is not node:
                 compiled.program._write_ready(compiled.inputs[at], data_of(node))
                 compiled.written[at] = node
-        for name in compiled.names:
-            state = self.states[name]
+        for state in compiled.states:
             if state.written is not None:
-                compiled.program.write(name, state.written)
+                compiled.program.write(state.name, state.written)
                 state.written = None
         self._number_run(compiled)
         with _Deferred():
-            compiled.program.run()
+            compiled.program._run_once()
             self.steps += compiled.is_step
-            for name in compiled.changes:
-                self.states[name].changed()
+            for state in compiled.changes:
+                state.changed()
             compiled.unread = []
             for at, node in enumerate(outs):
                 if node.info.state is None:
@@ -351,10 +363,10 @@ class Session:
         names = self._register(program)
         if names - self.kept:
             self.holder, self.kept = program, self.kept | names
-        compiled = Compiled(program, inputs, made[:len(outs)], sorted(names), is_step,
+        compiled = Compiled(program, inputs, made[:len(outs)], [self.states[name] for name in sorted(names)], is_step,
                             any(node.info.is_random for node in order))
         compiled.is_small = [numpy.prod([d.size for d in node.type.dims], dtype=float) <= _SMALL for node in outs]
-        compiled.changes = compiled.names if effects else ()
+        compiled.changes = compiled.states if effects else ()
         self.programs[key] = compiled
         return compiled
 

@@ -243,7 +243,8 @@ class Program(Handle):
     def _run_once(self):
         error = _Failure()
         with _lock:
-            checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
+            status = c.lib.weft_run(self.handle, ctypes.byref(error))
+        checked(status, error)
 
     def read(self, value):
         """The whole tensor of a value (or of its name) as an array; a scalar as a number.
@@ -436,8 +437,11 @@ def __getattr__(name):
     takes = {p["type"] for p in function["parameters"]}
     takes_graph = function["returns"] == "weft_value" and "weft_graph *" in takes
     is_optimizer = "const weft_optimizer_options *" in takes
+    is_op = not is_optimizer and name != "assign"
 
     def wrapper(*given, **options):
+        if is_op and given and isinstance(given[0], Tensor):
+            return record(name, given, options)
         if _is_lazy_call(takes_graph, given, options):
             return Optimizer(name, **options).step(*given) if is_optimizer else _lazily(name, given, options)
         return call(function["name"], *given, **options)

@@ -92,11 +92,11 @@ def to_bf16(array):
     low = numpy.where(numpy.abs(near) > numpy.abs(array), numpy.nextafter(near, numpy.float32(0)), near)
     bits = numpy.where(is_cut, low.view(numpy.uint32) | _ONE, near.view(numpy.uint32))
     rounded = bits + numpy.uint32(0x7FFF) + (bits >> _HALF & _ONE)
-    return (numpy.where(numpy.isnan(array), bits | numpy.uint32(0x400000), rounded) >> _HALF).astype(numpy.uint16)
+    return numpy.asarray((numpy.where(numpy.isnan(array), bits | numpy.uint32(0x400000), rounded) >> _HALF).astype(numpy.uint16))
 
 
 def from_bf16(halves):
-    return (halves.astype(numpy.uint32) << _HALF).view(numpy.float32)
+    return numpy.asarray((halves.astype(numpy.uint32) << _HALF).view(numpy.float32))  # of one number numpy has made no array
 
 
 def _to_floats(array, dtype, what, at):

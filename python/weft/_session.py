@@ -5,15 +5,17 @@ together are the key of a dictionary of programs, so a loop compiles once. Progr
 it, and every later one has all of them (weft_compile_options.share).
 """
 import os
-import signal
 import threading
 import warnings
 import weakref
 
 import numpy
 
-from . import _call, _numbers
+from . import _call, _numbers, _values
+from ._convert import from_c
+from ._interrupt import Deferred
 from ._record import Info, Node, Type, said_place, values_in
+from ._stored import Stored
 from ._values import Error
 
 MOST_PENDING = 10000  # nodes that nobody has read: a loop that never reads is computed in parts of so many
@@ -74,6 +76,7 @@ class Compiled:
         self.is_step, self.is_random = is_step, is_random
         self.written = [None] * len(inputs)  # the nodes whose numbers the inputs hold
         self.unread = []  # (weak node, number of the output), of the last run
+        self.next_run = None  # the number that the program gives its next run
 
     def settle(self):
         """Numbers of the last run that somebody may still ask for are read before the next one."""
@@ -86,33 +89,6 @@ class Compiled:
 
     def read(self, at):
         return numpy.asarray(self.program._read_array(self.outs[at]))
-
-
-try:
-    from _signal import getsignal as _getsignal, signal as _setsignal  # those of signal take longer than a small op, for enums
-except ImportError:
-    from signal import getsignal as _getsignal, signal as _setsignal
-
-
-class _Deferred:
-    """Ctrl-C waits until what was computed is written down."""
-
-    def __enter__(self):
-        self.was = self.seen = None
-        if threading.current_thread() is threading.main_thread():
-            was = _getsignal(signal.SIGINT)
-            if callable(was):
-                self.was = was
-                _setsignal(signal.SIGINT, self.note)
-
-    def note(self, *given):
-        self.seen = given
-
-    def __exit__(self, *given):
-        if self.was is not None:
-            _setsignal(signal.SIGINT, self.was)
-            if self.seen is not None:
-                self.was(*self.seen)
 
 
 class Session:
@@ -129,6 +105,9 @@ class Session:
         self.seed, self.options = seed, options
         self.seen = set()  # names of dims
         self.states, self.kept = {}, set()  # all variables by name; names of those that the holder has
+        self.states_of = {}  # those that a kind of node makes
+        self.stored = None  # a checkpoint that was loaded: variables that are made later are filled from it
+        self.waits = False  # whether a variable has numbers that its holder has not yet
         self.holder = None  # the program that has the variables
         self.programs, self.pending, self.by_place = {}, [], {}
         self.steps = self.draws = 0
@@ -167,7 +146,7 @@ class Session:
     def check(self):
         if self.is_closed:
             raise Error(1, "this session is closed, and with it its tensors that were not read before; open another by weft.session")
-        if self.pid != os.getpid():
+        if self.pid != _values._process:
             raise Error(1, "this session belongs to the process that was forked; ranks are threads, which a fork leaves behind: open a session "
                            "of the child's own, by weft.session")
 
@@ -200,7 +179,7 @@ class Session:
             if state.name in self.kept:
                 self.holder.write(state.name, array)
             else:
-                state.written = array
+                state.written, self.waits = array, True
             state.changed()
 
     def _register(self, program):
@@ -311,20 +290,26 @@ class Session:
             if compiled.written[at] is not node:
                 compiled.program._write_ready(compiled.inputs[at], data_of(node))
                 compiled.written[at] = node
-        for state in compiled.states:
-            if state.written is not None:
-                compiled.program.write(state.name, state.written)
-                state.written = None
+        if self.waits:
+            self._write_states(compiled)
         self._number_run(compiled)
-        with _Deferred():
+        with Deferred():
             compiled.program._run_once()
             self.steps += compiled.is_step
             for state in compiled.changes:
-                state.changed()
+                state.version += 1
+                state._node = None
             compiled.unread = []
             for at, node in enumerate(outs):
                 if node.info.state is None:
                     self._keep(compiled, at, node)
+
+    def _write_states(self, compiled):
+        for state in compiled.states:
+            if state.written is not None:
+                compiled.program.write(state.name, state.written)
+                state.written = None
+        self.waits = any(state.written is not None for state in self.states.values())
 
     def _number_run(self, compiled):
         """Steps are counted by the session, whatever program makes them; other random numbers have numbers of their own."""
@@ -332,7 +317,9 @@ class Session:
         if compiled.is_random and not compiled.is_step:
             self.draws += 1
             runs = (runs + self.draws * 0x9E3779B1) & 0x7FFFFFFF  # far from those of steps
-        _call.c.lib.weft_set_runs(compiled.program.handle, runs)
+        if compiled.next_run != runs:
+            _call.c.lib.weft_set_runs(compiled.program.handle, runs)
+        compiled.next_run = runs + 1
 
     def _keep(self, compiled, at, node):
         if compiled.is_small[at]:
@@ -362,6 +349,7 @@ class Session:
         program = Program(self.mesh, self.layout, list({value._c.id: value for value in made + kept}.values()), **options)
         names = self._register(program)
         if names - self.kept:
+            self._restore(program, names - self.kept)
             self.holder, self.kept = program, self.kept | names
         compiled = Compiled(program, inputs, made[:len(outs)], [self.states[name] for name in sorted(names)], is_step,
                             any(node.info.is_random for node in order))
@@ -369,6 +357,29 @@ class Session:
         compiled.changes = compiled.states if effects else ()
         self.programs[key] = compiled
         return compiled
+
+    def _restore(self, program, names):
+        """What a checkpoint has of variables that are new: layers that were called after it was loaded, slots of optimizers."""
+        for name in sorted(names):
+            if self.stored is not None and name in self.stored.at:
+                self.stored.fill(program, name)
+
+    def load(self, folder, step=-1):
+        """Variables by their names, those that are there and those that will be; steps count on. All processes call it."""
+        state = None
+        with self.lock:
+            if self.holder is not None:
+                opened = _call.call("weft_checkpoints_open", folder, None)
+                state = _call.call("weft_checkpoints_restore", opened, self.holder, step)
+                step = state.step
+            self.stored = Stored(folder, None if step < 0 else step)
+            self.steps = self.stored.state.step
+            for compiled in self.programs.values():
+                compiled.next_run = None  # the holder's is that of the checkpoint
+            for one in self.states.values():
+                one.written = None
+                one.changed()
+        return state if state is not None else from_c("weft_checkpoint_state", self.stored.state, None)
 
     def built(self, graph, order, values, outs, effects):
         """The nodes in a graph that has the inputs, by their ids in `values`: the values of outs and effects, and of all variables."""

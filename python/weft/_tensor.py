@@ -29,7 +29,9 @@ def emit(info, operands, place):
         if operand.needs:
             needs = True
     if info.variables:
-        states = [session.state(name, of_type, made_by=info) for name, of_type in info.variables.items()]
+        states = session.states_of.get(info)
+        if states is None:
+            states = session.states_of[info] = [session.state(name, of_type, made_by=info) for name, of_type in info.variables.items()]
         operands, needs = (*operands, *[state.node for state in states]), True
     if info.shape is not None:
         base = Node(info, operands, info.types[0], place, needs, session)
@@ -58,6 +60,10 @@ def vmapped(dim):
         yield
     finally:
         _hidden.pop()
+
+
+def is_mapped():
+    return bool(_hidden)
 
 
 def _mapped(name, given, options):

@@ -27,6 +27,17 @@ class Error(RuntimeError):
         self.status = _STATUS.get(status, str(status))
 
 
+_process = os.getpid()
+
+
+def _note_fork():
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
 def _destroy(name, handle, needs, pid):
     """`needs` are the objects that must outlive the handle: they are let go of after it. A forked child leaves it to its parent."""
     if pid == os.getpid():
@@ -48,7 +59,7 @@ class Handle:
         """C's. What was closed, or made by the process that this one was forked from, is refused."""
         if not self._handle:
             raise Error(1, f"this {self._kind} is closed; make another")
-        if self._pid != os.getpid():
+        if self._pid != _process:
             raise Error(1, f"this {self._kind} is of the process that was forked, whose ranks are threads: a fork leaves them behind; make one here")
         return self._handle
 

@@ -3,6 +3,7 @@ optimizers to the bit of the graph API, functions that are recorded, what is ref
 import os
 import pickle
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -52,6 +53,9 @@ def test_operators_are_numpys():
     assert float(x.sum()) == x.sum().item() and f"{x.mean():.3f}" == f"{x.mean().item():.3f}"
     assert np.asarray(x).tolist() == a.tolist() and np.from_dlpack(x).tolist() == a.tolist()
     assert pickle.loads(pickle.dumps(x)).dims == x.dims
+    for dtype in ("f32", "f64", "bf16", "i64"):  # what was read goes on as what it is
+        total = weft.tensor(np.arange(3), "row", dtype).sum()
+        assert total.item() == 3 and total.numpy().shape == () and (total + total).item() == 6 and total.dtype == dtype, dtype
     before = a.copy()
     doubled = x * 2
     a[:] = 0
@@ -184,6 +188,38 @@ def test_training_is_to_the_bit_that_of_the_graph():
     refused(KeyError, "no frist/weight; did you mean first/weight", lambda: net.load_state_dict({"frist/weight": 0}))
     refused(TypeError, r"no option actvation; did you mean activation", lambda: weft.Dense(in_="pixel", actvation="relu"))
     refused(weft.Error, "it has no name", lambda: weft.Dense(in_="pixel", out="a:2")(weft.tensor(images, "batch pixel")))
+
+
+def test_training_goes_on_from_a_checkpoint_to_the_bit():
+    """In a session that has no variable yet, and in one whose net was called: slots of the optimizer and its steps go on too."""
+    folder = tempfile.mkdtemp() if IS_ALONE else os.path.join(os.environ["WEFT_TEST_FOLDER"], str(os.getppid()))
+    images, labels = numbers(12, 5), np.arange(12) % 3
+
+    def trained(begin, end, before=lambda net: None):
+        s, net, optimizer, found = session(), Net(), weft.Adam(rate=0.01), []
+        before(net)
+        for step in range(begin, end):
+            loss = weft.mean(weft.cross_entropy(net(weft.tensor(images + step, "batch pixel")), weft.tensor(labels, "batch", "i32"), "digit"))
+            optimizer.step(loss)
+            found.append(loss.item())
+            if begin == 0 and step == 2:
+                net.save(folder)
+        assert s.steps == end
+        return found
+
+    def take_up(net):
+        assert net.load(folder).step == 3
+
+    def call_and_take_up(net):
+        net(weft.tensor(images, "batch pixel")).numpy()
+        take_up(net)
+
+    wanted = trained(0, 6)[3:]
+    for before in (take_up, call_and_take_up):
+        assert trained(3, 6, before) == wanted, before
+    weft.tensor(0.0).item()
+    if weft.Session.now().is_root:
+        shutil.rmtree(folder)
 
 
 def test_another_batch_goes_on_with_the_same_optimizer():

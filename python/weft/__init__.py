@@ -34,13 +34,14 @@ import ctypes
 import importlib
 import json
 import os
+import signal
 import warnings
 import weakref
 from collections import namedtuple
 
 import numpy
 
-from . import _c as c, _frames, _numbers
+from . import _c as c, _frames, _interrupt, _numbers
 from ._call import built as _built, call, lock as _lock, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._numbers import DTYPES
@@ -64,7 +65,7 @@ def _close_world(pid):
         c.lib.weft_world_close()
 
 
-_Failure = c.types["weft_error"]
+_Failure, _SIGINT = c.types["weft_error"], int(signal.SIGINT)
 
 
 class _World:
@@ -236,15 +237,23 @@ class Program(Handle):
         return Value(self.values[0].graph, value)
 
     def run(self, times=1):
-        """So many runs. All ranks call it. Ctrl-C stops between two of them, and the program may go on."""
+        """So many runs. All ranks call it. Ctrl-C stops between two of them, or in one that has not written a variable yet, which does
+        not count then; and the program may go on."""
+        may_stop = _interrupt.may_stop()
         for _ in range(_numbers.number(times, ctypes.c_uint64, "run: times")):
-            self._run_once()
+            self._run_once(may_stop)
 
-    def _run_once(self):
-        error = _Failure()
+    def _run_once(self, may_stop):
+        error, is_stopped = _Failure(), False
         with _lock:
-            status = c.lib.weft_run(self.handle, ctypes.byref(error))
+            if may_stop:
+                status = c.lib.weft_run_until(self.handle, _SIGINT, ctypes.byref(error))
+                is_stopped = c.lib.weft_was_stopped(self.handle)
+            else:
+                status = c.lib.weft_run(self.handle, ctypes.byref(error))
         checked(status, error)
+        if is_stopped:
+            raise KeyboardInterrupt
 
     def read(self, value):
         """The whole tensor of a value (or of its name) as an array; a scalar as a number.

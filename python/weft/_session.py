@@ -292,9 +292,10 @@ class Session:
                 compiled.written[at] = node
         if self.waits:
             self._write_states(compiled)
-        self._number_run(compiled)
-        with Deferred():
-            compiled.program._run_once()
+        runs = self._number_run(compiled)
+        with Deferred() as ctrl_c:
+            compiled.program._run_once(ctrl_c.may_stop)
+            compiled.next_run = runs + 1
             self.steps += compiled.is_step
             for state in compiled.changes:
                 state.version += 1
@@ -319,7 +320,8 @@ class Session:
             runs = (runs + self.draws * 0x9E3779B1) & 0x7FFFFFFF  # far from those of steps
         if compiled.next_run != runs:
             _call.c.lib.weft_set_runs(compiled.program.handle, runs)
-        compiled.next_run = runs + 1
+        compiled.next_run = None  # until it is over
+        return runs
 
     def _keep(self, compiled, at, node):
         if compiled.is_small[at]:

@@ -389,6 +389,55 @@ def test_ctrl_c_stops_a_run_and_the_session_lives():
     assert program.read("v").tolist() == [[1]] * 4
 
 
+def stopped_inside(work, program):
+    """Ctrl-C while the main thread is in a run, where others have Python to themselves; again, where it came a moment too early."""
+    main = threading.get_ident()
+
+    def watch():
+        while sys._current_frames()[main].f_code.co_name != "_run_once":
+            time.sleep(0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for _ in range(20):
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            work()
+            watcher.join()
+        except KeyboardInterrupt:
+            watcher.join()
+        if weft.c.lib.weft_was_stopped(program().handle):
+            return
+    raise AssertionError("no run was stopped")
+
+
+def test_ctrl_c_stops_inside_a_run():
+    if not IS_ALONE:
+        return "in one process alone"
+    s = session()
+    w = weft.Variable("w", "batch:8 pixel:6", 0.5)
+    before = [w.numpy()]
+
+    def work():
+        before.append(w.numpy())
+        w.assign(weft.scan(lambda h, trip: (h.tanh() + 1, None), w * 1, trips=2 ** 20)[0])
+
+    stopped_inside(work, lambda: list(s.programs.values())[-1].program)
+    np.testing.assert_array_equal(w.numpy(), before[-1])
+    w.assign(w * 2)
+    np.testing.assert_array_equal(w.numpy(), 2 * before[-1])
+    g = weft.Graph()
+    v = g.variable("v", [("batch", 8), ("pixel", 6)], 0.5)
+    trip = weft.scan_begin(g, 2 ** 20)
+    h = weft.scan_carry(v)
+    weft.scan_next(h, weft.tanh(h) + 1.0)
+    weft.scan_end(trip)
+    program = weft.Program(weft.Mesh(MESH), LAYOUT, [weft.scan_last(h), v])
+    stopped_inside(program.run, lambda: program)
+    assert (program.read(v) == 0.5).all()
+    refused(weft.Error, "the last one was stopped", lambda: program.read(program.values[0]))
+
+
 def test_threads_and_forks():
     if not IS_ALONE:
         return "in one process alone"

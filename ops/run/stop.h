@@ -15,6 +15,11 @@ struct weft_stop {
     weft_stop_count begun[];          /* [n_local] */
 };
 
+/* Whether somebody wants the run that is made to stop: set by a handler of a signal, which is the process's. */
+extern _Atomic bool weft_stop_is_wanted;
+
+/* Before a run that is_stoppable. Allocates the first time. */
+weft_status weft_stop_begin(weft_program *program, weft_error *error);
 /* Of a program that is_stoppable, by each of its ranks, before each step up to the first that writes a variable, and before that. */
 bool weft_stops_before_step(const weft_rank *rank);
 /* Whether its ranks did, in the run that is over. */

@@ -41,7 +41,7 @@ from collections import namedtuple
 
 import numpy
 
-from . import _c as c, _frames, _interrupt, _numbers
+from . import _c as c, _frames, _interrupt, _numbers, _show
 from ._call import built as _built, call, lock as _lock, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._numbers import DTYPES
@@ -314,6 +314,9 @@ class Program(Handle):
         libc.free(text)
         checked(status, error)
         return json.loads(plan)
+
+    def _repr_html_(self):
+        return _show.plan_html_of(self.plan())
 
 
 # ---- functions ----------------------------------------------------------------------------------------------------------

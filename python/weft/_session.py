@@ -258,9 +258,9 @@ class Session:
             outs = [node for node in wanted if node.data is None and node.home is None]
             chosen = {id(node) for node in outs}
             for node in pending:
-                if node.ref is not None and node.ref() is not None and node.data is None and node.home is None and node.failed is None:
-                    if id(node) not in chosen:
-                        outs.append(node)
+                ref = node.ref
+                if ref is not None and ref() is not None and node.data is None and node.home is None and node.failed is None and id(node) not in chosen:
+                    outs.append(node)
             if not outs and not effects:
                 return
             try:

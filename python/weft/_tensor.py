@@ -420,19 +420,33 @@ class Tensor:
 
 def tensor(data, dims="", dtype=None, grad=False):
     """tensor(array, "batch pixel"): a lazy tensor of an array, of lists, of a number, or of what DLPack knows; its dims are named, in
-    order. dtype: the array's; f32 of Python's floats, i32 of its integers. grad: it stays differentiable after it was read."""
+    order. dtype: the array's; f32 of Python's floats, i32 of its integers. grad: it stays differentiable after it was read. The array is
+    copied, unless nobody can write it (array.flags.writeable = False)."""
     if type(data) is numpy.ndarray and type(dims) is str and (dtype is None or type(dtype) is str):
         of_type = _held_as.get((data.shape, data.dtype, dims, dtype))
         if of_type is not None:
-            return _of_array(data.copy(), of_type, grad)
+            return _of_array(data if _is_fixed(data) else data.copy(), of_type, grad)
     return made_of(data, dims, dtype, grad, True)
+
+
+def _is_fixed(array):
+    """Whether nobody can write it, nor what it is a part of; in C's order."""
+    if not array.flags.c_contiguous:
+        return False
+    while not array.flags.writeable:
+        if array.base is None:
+            return True
+        if type(array.base) is not numpy.ndarray:
+            return False
+        array = array.base
+    return False
 
 
 _held_as = {}  # types of tensors that hold an array as it is, by what tensor() was told
 
 
 def _of_array(array, of_type, grad):
-    array.flags.writeable = False
+    array.setflags(write=False)
     made = Tensor.__new__(Tensor)
     made._node = Node(of_type.leaf, (), of_type, place_of_user(), bool(grad), Session.current or Session.now())
     made._node.data, made._node.ref = array, _ref(made)
@@ -470,7 +484,7 @@ def made_of(data, dims, dtype=None, grad=False, may_change=False):
 
     dtype = _dtype_name(dtype)
     array = _numbers.array_of(data if not isinstance(data, Tensor) else array, dtype, tuple(dim.size for dim in given), "tensor: it")
-    if may_change and not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data):
+    if may_change and not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data) and not (type(data) is numpy.ndarray and _is_fixed(data)):
         array = numpy.array(array)
     of_type = Type.of(given, dtype)
     if type(data) is numpy.ndarray and type(dims) is str and data.dtype == DTYPES[dtype] and dtype != "bf16":

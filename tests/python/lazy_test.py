@@ -53,6 +53,16 @@ def test_operators_are_numpys():
     assert float(x.sum()) == x.sum().item() and f"{x.mean():.3f}" == f"{x.mean().item():.3f}"
     assert np.asarray(x).tolist() == a.tolist() and np.from_dlpack(x).tolist() == a.tolist()
     assert pickle.loads(pickle.dumps(x)).dims == x.dims
+    fixed = numbers(4, 2)
+    for at in range(2):  # nor is what nobody can write copied, from the first time on
+        view = fixed[1:]
+        view.flags.writeable = False
+        assert not np.shares_memory(weft.tensor(view, "a b")._data(), fixed), at
+    fixed.flags.writeable = False
+    for part in (fixed, fixed[1:], fixed.T, fixed[::-1]):
+        for at in range(2):
+            x_of = weft.tensor(part, "a b")
+            assert np.shares_memory(x_of._data(), fixed) == part.flags.c_contiguous and ((x_of * 1).numpy() == part).all(), at
     for dtype in ("f32", "f64", "bf16", "i64"):  # what was read goes on as what it is
         total = weft.tensor(np.arange(3), "row", dtype).sum()
         assert total.item() == 3 and total.numpy().shape == () and (total + total).item() == 6 and total.dtype == dtype, dtype

@@ -5,20 +5,74 @@
 
 #include <math.h>
 
-/* The level at which the members of the group that are farthest apart meet. */
-static int level_over(const weft_mesh *mesh, const weft_machine_model *model, int rank,
-                      uint32_t axes)
+/* The first and the last rank of the group of a rank over `axes`: no two of it are farther apart. */
+static void find_ends(const weft_mesh *mesh, int rank, uint32_t axes, int *first, int *last)
 {
-    int coordinates[WEFT_MAX_AXES], first, last;
+    int coordinates[WEFT_MAX_AXES];
     const int n_axes = weft_mesh_n_axes(mesh);
     weft_mesh_coordinates(mesh, rank, coordinates);
     for (int a = 0; a < n_axes; a++)
         if (axes >> a & 1) coordinates[a] = 0;
-    first = weft_mesh_rank(mesh, coordinates);
+    *first = weft_mesh_rank(mesh, coordinates);
     for (int a = 0; a < n_axes; a++)
         if (axes >> a & 1) coordinates[a] = weft_mesh_axis_size(mesh, a) - 1;
-    last = weft_mesh_rank(mesh, coordinates);
+    *last = weft_mesh_rank(mesh, coordinates);
+}
+
+static int level_over(const weft_mesh *mesh, const weft_machine_model *model, int rank,
+                      uint32_t axes)
+{
+    int first, last;
+    find_ends(mesh, rank, axes, &first, &last);
     return weft_level_of(model, first, last);
+}
+
+static int group_size(const weft_mesh *mesh, uint32_t axes)
+{
+    int n = 1;
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++)
+        if (axes >> a & 1) n *= weft_mesh_axis_size(mesh, a);
+    return n;
+}
+
+/* Of the group of a rank over `axes`, those with a number below `limit`: digit by digit of that, as the last axis varies quickest. */
+static double members_below(const weft_mesh *mesh, int rank, uint32_t axes, int64_t limit)
+{
+    int own[WEFT_MAX_AXES], end[WEFT_MAX_AXES];
+    double left = group_size(mesh, axes), below = 0;
+    if (limit >= weft_mesh_n_ranks(mesh)) return left;
+    weft_mesh_coordinates(mesh, rank, own);
+    weft_mesh_coordinates(mesh, (int)limit, end);
+    for (int a = 0; a < weft_mesh_n_axes(mesh); a++) {
+        if (axes >> a & 1) {
+            left /= weft_mesh_axis_size(mesh, a);
+            below += end[a] * left;
+        } else if (own[a] != end[a]) {
+            return own[a] < end[a] ? below + left : below;
+        }
+    }
+    return below;
+}
+
+/* Members of the group of a rank among the `ranks` that it is one of. */
+static double members_near(const weft_mesh *mesh, int rank, uint32_t axes, int ranks)
+{
+    const int64_t begin = rank / ranks * ranks;
+    return members_below(mesh, rank, axes, begin + ranks) - members_below(mesh, rank, axes, begin);
+}
+
+/* All wait for those with the fewest near them: at one of the ends of the group. */
+static weft_meeting meeting_of(const weft_mesh *mesh, const weft_machine_model *model, int rank,
+                               uint32_t axes)
+{
+    int first, last;
+    find_ends(mesh, rank, axes, &first, &last);
+    weft_meeting meeting = {.level = weft_level_of(model, first, last)};
+    for (int l = 0; l < meeting.level; l++)
+        meeting.near[l] = fmin(members_near(mesh, first, axes, model->levels[l].ranks),
+                               members_near(mesh, last, axes, model->levels[l].ranks));
+    meeting.near[meeting.level] = group_size(mesh, axes);
+    return meeting;
 }
 
 int weft_clock_level(const weft_clock *clock, int rank, uint32_t axes)
@@ -72,8 +126,8 @@ weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int ran
     weft_step_time time = {0};
     if (!weft_step_exchange(clock->plan, step, rank, &exchange))
         return work_time(clock, step, rank);
-    const int level = weft_clock_level(clock, rank, exchange.axes);
-    time.seconds = weft_exchange_seconds(clock->model, level, &exchange, &time.source);
+    const weft_meeting meeting = meeting_of(clock->plan->mesh, clock->model, rank, exchange.axes);
+    time.seconds = weft_exchange_seconds(clock->model, &meeting, &exchange, &time.source);
     return time;
 }
 

@@ -146,8 +146,16 @@ double weft_work_seconds(const weft_load *load, const weft_mark *marks, const we
                          weft_time_source *source);
 /* How far apart the quartiles of its time are, as a part of it: of the very kernel where it was measured, else 0. */
 double weft_work_spread(const weft_load *load, const weft_workload *work);
-/* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. */
-double weft_exchange_seconds(const weft_machine_model *model, int level,
+/* Where the ranks of a group meet: how many of them within each level, the one that is asked for too, and the first level at which all
+ * do. */
+typedef struct weft_meeting {
+    int level;
+    double near[WEFT_MAX_LEVELS]; /* [n_levels] */
+} weft_meeting;
+/* Seconds of an exchange, of `bytes` and `link_bytes` as weft_exchange has them. What was measured counts for its level, however many of
+ * a group were near each other. By rates a ring exchanges within the nearest level first, so through a farther link comes
+ * only what those near have together. */
+double weft_exchange_seconds(const weft_machine_model *model, const weft_meeting *meeting,
                              const weft_exchange *exchange, weft_time_source *source);
 
 /* What an exchange of a kind takes of a rank's computing, of all work that was measured beside it the mean; else its level's. */

@@ -161,18 +161,56 @@ double weft_work_spread(const weft_load *load, const weft_workload *work)
 
 /* ---- exchanges ------------------------------------------------------------------------------------- */
 
-/* How often a latency is paid: a ring goes around, all others send once. */
-static double turns_of(weft_convert_kind kind, int n)
+/* How often a ring goes around; 0: each sends once to those it has something for. */
+static const double around[WEFT_CONVERTS] = {
+    [WEFT_ALL_REDUCE] = 2, [WEFT_ALL_GATHER] = 1, [WEFT_REDUCE_SCATTER] = 1};
+
+/* Of the bytes through a rank's link, the part at a level at which `near` of n ranks meet, `inside` of them nearer still. What a move
+ * or a border sends may all go to the farthest. */
+static double part_through(weft_convert_kind kind, double inside, double near, double n)
 {
-    static const double around[WEFT_CONVERTS] = {
-        [WEFT_ALL_REDUCE] = 2, [WEFT_ALL_GATHER] = 1, [WEFT_REDUCE_SCATTER] = 1};
-    return around[kind] > 0 ? around[kind] * (n - 1) : 1;
+    if (around[kind] > 0) return (1 / inside - 1 / near) / (1 - 1 / n);
+    if (kind == WEFT_ALL_TO_ALL) return (near - inside) / (n - 1);
+    return near == n;
 }
 
-static double linked_seconds(const weft_level *level, const weft_exchange *exchange)
+/* How often its latency is paid there. */
+static double turns_of(weft_convert_kind kind, double inside, double near, double n)
 {
-    return turns_of(exchange->kind, exchange->n_ranks) * level->latency_seconds +
-           exchange->link_bytes / level->bytes_per_second;
+    return around[kind] > 0 ? around[kind] * (near / inside - 1) : near == n;
+}
+
+static double linked_seconds(const weft_machine_model *model, const weft_meeting *meeting,
+                             const weft_exchange *exchange)
+{
+    const double n = exchange->n_ranks;
+    double seconds = 0, inside = 1;
+    for (int l = 0; l <= meeting->level; l++) {
+        const weft_level *level = &model->levels[l];
+        const double near = meeting->near[l];
+        if (near <= inside) continue;
+        seconds += turns_of(exchange->kind, inside, near, n) * level->latency_seconds +
+                   part_through(exchange->kind, inside, near, n) * exchange->link_bytes /
+                       level->bytes_per_second;
+        inside = near;
+    }
+    return seconds;
+}
+
+/* A group of which no two are nearer than the level. */
+static weft_meeting far_apart(int level, int n)
+{
+    weft_meeting meeting = {.level = level};
+    for (int l = 0; l < level; l++)
+        meeting.near[l] = 1;
+    meeting.near[level] = n;
+    return meeting;
+}
+
+static double far_seconds(const weft_machine_model *model, int level, const weft_exchange *exchange)
+{
+    const weft_meeting meeting = far_apart(level, exchange->n_ranks);
+    return linked_seconds(model, &meeting, exchange);
 }
 
 /* Of the kind at the level, of groups as near as may be in size. */
@@ -192,13 +230,13 @@ static const weft_exchange_curve *find_curve(const weft_machine_model *model, in
     return best;
 }
 
-double weft_exchange_seconds(const weft_machine_model *model, int level,
+double weft_exchange_seconds(const weft_machine_model *model, const weft_meeting *meeting,
                              const weft_exchange *exchange, weft_time_source *source)
 {
-    const double linked = linked_seconds(&model->levels[level], exchange);
+    const int level = meeting->level;
     const weft_exchange_curve *curve = find_curve(model, level, exchange);
     *source = WEFT_TIME_RATES;
-    if (!curve) return linked;
+    if (!curve) return linked_seconds(model, meeting, exchange);
     const double measured = weft_curve_along(&curve->seconds, exchange->bytes);
     *source = WEFT_TIME_MEASURED;
     if (curve->ranks == exchange->n_ranks) return measured;
@@ -207,7 +245,7 @@ double weft_exchange_seconds(const weft_machine_model *model, int level,
     there.n_ranks = curve->ranks;
     there.link_bytes *= others * exchange->n_ranks / (exchange->n_ranks - 1.0);
     *source = WEFT_TIME_SIMILAR;
-    return measured * linked / linked_seconds(&model->levels[level], &there);
+    return measured * far_seconds(model, level, exchange) / far_seconds(model, level, &there);
 }
 
 double weft_exchange_share(const weft_machine_model *model, int level, weft_convert_kind kind)

@@ -34,11 +34,36 @@ static void find_shares(const weft_machine_model *machine, int level, double *le
     }
 }
 
-/* An exchange over several axes is at the farther level: there it may take less. */
+void weft_search_meeting(const weft_machine_model *machine, const weft_search_axis *axis,
+                         double near[WEFT_MAX_LEVELS])
+{
+    for (int l = 0; l < machine->n_levels; l++) {
+        const int ranks = machine->levels[l].ranks;
+        const bool is_all = ranks == 0 || l >= axis->level;
+        near[l] = is_all ? axis->size : fmin(axis->size, ceil((double)ranks / axis->stride));
+    }
+}
+
+weft_search_link weft_search_link_through(const searching *s, const double near[WEFT_MAX_LEVELS])
+{
+    const int n_levels = s->options->machine->n_levels;
+    weft_search_link link = {0};
+    double inside = 1;
+    for (int l = 0; l < n_levels; l++) {
+        const double part = 1 / inside - 1 / near[l];
+        link.seconds += part * s->links[l].seconds;
+        link.share_seconds += part * s->links[l].share_seconds;
+        inside = near[l];
+    }
+    return link;
+}
+
+/* An exchange over several axes may be at a farther level: there it may take less, and less of the cores. */
 weft_status weft_search_links_find(searching *s)
 {
     const weft_machine_model *machine = s->options->machine;
     weft_search_link beyond = {INFINITY, INFINITY, 0};
+    double least_share = 1;
     s->links = weft_arena_take(s->arena, (size_t)machine->n_levels * sizeof *s->links);
     if (!s->links) return weft_fail_memory(s->error, sizeof *s->links);
     for (int l = machine->n_levels; l-- > 0;) {
@@ -46,7 +71,8 @@ weft_status weft_search_links_find(searching *s)
         const double seconds = quickest(machine, l) / machine->levels[l].bytes_per_second;
         find_shares(machine, l, &least, &most);
         beyond.seconds = fmin(beyond.seconds, seconds);
-        beyond.share_seconds = fmin(beyond.share_seconds, fmin(least, 1) * seconds);
+        least_share = fmin(least_share, least);
+        beyond.share_seconds = least_share * beyond.seconds;
         beyond.most_share = fmax(beyond.most_share, most);
         s->links[l] = beyond;
     }

@@ -190,7 +190,7 @@ typedef struct weft_search_setting {
 
 typedef struct weft_search_axis {
     uint8_t role, level;
-    int32_t size;
+    int32_t size, stride; /* stride: how far apart two neighbours along it are, in ranks */
 } weft_search_axis;
 
 typedef struct weft_search_outline { /* the last axis is innermost */
@@ -206,7 +206,7 @@ typedef struct weft_search_rates {
     const weft_load *load;
     weft_load plain; /* the same without single kernels: rates alone */
 } weft_search_rates;
-/* Of the links of a level and those farther out, at best: a byte through one, and what of a rank's computing that takes. */
+/* Of links at best: a byte through one, and what of a rank's computing that takes. */
 typedef struct weft_search_link {
     double seconds, share_seconds;
     double most_share; /* of a rank's cores that one exchange takes */
@@ -232,7 +232,7 @@ typedef struct searching {
     weft_search_setting *settings;
     weft_search_outline *outlines;
     weft_search_rates rates;
-    weft_search_link *links; /* [n_levels] of the machine */
+    weft_search_link *links; /* [n_levels] of the machine: of a level and those farther out */
     char refusal[480];       /* the builder's first */
     int64_t n_refused;
     int threads;
@@ -278,6 +278,11 @@ int weft_search_host_ranks(const weft_search_options *options);
 
 /* best_links.c: of the machine. */
 weft_status weft_search_links_find(searching *s);
+/* How many ranks of an axis meet within each level, at most. near: [n_levels] */
+void weft_search_meeting(const weft_machine_model *machine, const weft_search_axis *axis,
+                         double near[WEFT_MAX_LEVELS]);
+/* What an exchange takes for each byte that a rank has in the end, where no more ranks are near each other than that. */
+weft_search_link weft_search_link_through(const searching *s, const double near[WEFT_MAX_LEVELS]);
 
 /* ---- tolls.c ------------------------------------------------------------------------------------ */
 

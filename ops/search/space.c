@@ -59,9 +59,11 @@ static weft_status find_settings(searching *s)
 static void find_levels(const searching *s, weft_search_outline *p)
 {
     int stride = 1;
-    for (int a = p->n; a-- > 0; stride *= p->axes[a].size)
+    for (int a = p->n; a-- > 0; stride *= p->axes[a].size) {
+        p->axes[a].stride = stride;
         p->axes[a].level =
             (uint8_t)weft_level_of(s->options->machine, 0, (p->axes[a].size - 1) * stride);
+    }
 }
 
 static int by_role(const void *a, const void *b)
@@ -70,8 +72,18 @@ static int by_role(const void *a, const void *b)
     return x->role - y->role;
 }
 
-/* Two orders whose axes meet at the same levels are one to the machine. */
-static bool is_alike(const weft_search_outline *a, const weft_search_outline *b)
+static bool meet_alike(const searching *s, const weft_search_axis *x, const weft_search_axis *y)
+{
+    double near_x[WEFT_MAX_LEVELS], near_y[WEFT_MAX_LEVELS];
+    weft_search_meeting(s->options->machine, x, near_x);
+    weft_search_meeting(s->options->machine, y, near_y);
+    for (int l = 0; l < s->options->machine->n_levels; l++)
+        if (near_x[l] != near_y[l]) return false;
+    return x->level == y->level;
+}
+
+/* Two orders of whose axes as many ranks meet at each level are one to the machine. */
+static bool is_alike(const searching *s, const weft_search_outline *a, const weft_search_outline *b)
 {
     weft_search_outline x = *a, y = *b;
     if (a->n != b->n) return false;
@@ -79,7 +91,7 @@ static bool is_alike(const weft_search_outline *a, const weft_search_outline *b)
     qsort(y.axes, (size_t)y.n, sizeof *y.axes, by_role);
     for (int i = 0; i < a->n; i++)
         if (x.axes[i].role != y.axes[i].role || x.axes[i].size != y.axes[i].size ||
-            x.axes[i].level != y.axes[i].level)
+            !meet_alike(s, &x.axes[i], &y.axes[i]))
             return false;
     return true;
 }
@@ -115,9 +127,9 @@ static void keep(finding *f, weft_search_outline p)
     searching *s = f->s;
     find_levels(s, &p);
     if (!is_varied_so(f, &p)) return;
-    if (f->given.n >= 0 && is_alike(&f->given, &p)) return; /* it is the first */
+    if (f->given.n >= 0 && is_alike(s, &f->given, &p)) return; /* it is the first */
     for (int i = f->first; i < s->n_outlines; i++)
-        if (is_alike(&s->outlines[i], &p)) return;
+        if (is_alike(s, &s->outlines[i], &p)) return;
     if (s->n_outlines == f->room) {
         const int room = 2 * f->room;
         weft_search_outline *more = weft_arena_take(s->arena, (size_t)room * sizeof *more);

@@ -16,59 +16,26 @@
  *
  * In the last two, kernels that are whole would cost nothing where their work does not count. So they are mixed with the first.
  */
-#include "searching.h"
+#include "tolling.h"
 
 #include <math.h>
 #include <string.h>
 
-enum {
-    MOST_BOUNDS = 8,
-    MOST_JOINT = 6 /* axes whose ways are looked at together */
-};                 /* of bounds a vector: those that are not there count nothing */
 static const double MIXED = 0.9,
                     EVEN = 0.5; /* parts of a bound that is mixed with that of all works */
 
-/* Unlike fmin one instruction; nothing here is no number. */
-static inline double lesser(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- bounds --------------------------------------------------------------------------------------------- */
 
-/* What counts, and how often. */
-typedef struct bound {
-    double all, first, not_beside, not_beside_tight; /* works */
-    double full[WEFT_TOLL_KINDS],
-        share[WEFT_TOLL_KINDS]; /* exchanges; and the cores that they take */
-    double first_tight;         /* those before all gradients, in full */
-    double gradient;            /* exchanges of gradients along `axis`, in full */
-    int axis;
-} bound;
-
-typedef struct tolling {
-    const searching *s;
-    const weft_search_outline *outline;
-    const weft_search_setting *setting;
-    const double (*repeated)
-        [WEFT_MAX_AXES]; /* [n_works] seconds more where a kernel is whole along an axis */
-    double weights[WEFT_WORK_ORDERS][MOST_BOUNDS]; /* of works */
-    /* of exchanges by kind, in full before all gradients and else, and of the cores that they take */
-    double full[2][WEFT_TOLL_KINDS][MOST_BOUNDS], share[WEFT_TOLL_KINDS][MOST_BOUNDS];
-    double most, works; /* seconds above which nobody asks; of all works */
-    int n_bounds;
-    bound bounds[MOST_BOUNDS];
-    double sums[MOST_BOUNDS];
-} tolling;
-
-static const weft_search_role *role_at(const tolling *t, int axis)
+static void find_links(tolling *t)
 {
-    return &t->s->roles.list[t->outline->axes[axis].role];
-}
-
-static const weft_search_link *link_at(const tolling *t, int axis)
-{
-    return &t->s->links[t->outline->axes[axis].level];
+    for (int a = 0; a < t->outline->n; a++) {
+        const weft_search_axis *axis = &t->outline->axes[a];
+        weft_search_meeting(t->s->options->machine, axis, t->near[a]);
+        const weft_search_link whole = weft_search_link_through(t->s, t->near[a]);
+        t->links[a] = (weft_search_link){.seconds = whole.seconds / others(t, a),
+                                         .share_seconds = whole.share_seconds / others(t, a),
+                                         .most_share = t->s->links[axis->level].most_share};
+    }
 }
 
 /* The cores that all queues take at once, at most: each set of axes has one. */
@@ -159,19 +126,6 @@ static void find_weights(tolling *t)
 
 /* ---- exchanges --------------------------------------------------------------------------------------------- */
 
-static double others(const tolling *t, int axis)
-{
-    const double n = t->outline->axes[axis].size;
-    return (n - 1) / n;
-}
-
-/* Whether variables are stored in shards over the axis, besides what names split. */
-static bool is_sharded(const tolling *t, uint64_t dims, int axis, int stage)
-{
-    return t->setting->zero >= stage && dims != 0 && !(role_at(t, axis)->set & dims) &&
-           role_at(t, axis)->splits_storage;
-}
-
 /* By how much the other axes may make smaller what a toll exchanges along one. */
 static double cut_beside(const tolling *t, const weft_search_toll *toll, int axis)
 {
@@ -182,16 +136,6 @@ static double cut_beside(const tolling *t, const weft_search_toll *toll, int axi
             parts *= t->outline->axes[a].size;
     }
     return parts;
-}
-
-/* What so many bytes through the link of an axis count in each bound. */
-static void count(const tolling *t, const weft_search_toll *toll, int axis, double bytes,
-                  double costs[MOST_BOUNDS])
-{
-    const weft_search_link *link = link_at(t, axis);
-    const double *full = t->full[toll->is_first][toll->kind], *share = t->share[toll->kind];
-    for (int b = 0; b < MOST_BOUNDS; b++)
-        costs[b] += bytes * (full[b] * link->seconds + share[b] * link->share_seconds);
 }
 
 /* The bytes of a toll along an axis. */
@@ -205,14 +149,6 @@ static double bytes_along(const tolling *t, const weft_search_toll *toll, int ax
     }
     return toll->often * bytes * others(t, axis) / cut_beside(t, toll, axis);
 }
-
-/* What one kernel costs on each axis, in each bound. Large: what is not asked for is not cleared. */
-typedef struct cutting {
-    const weft_search_work *work;
-    int n_ways[WEFT_MAX_AXES];
-    const weft_search_way *ways[WEFT_MAX_AXES][WEFT_SEARCH_WAYS];
-    double costs[WEFT_MAX_AXES][WEFT_SEARCH_WAYS][MOST_BOUNDS];
-} cutting;
 
 static bool is_cut_along(const tolling *t, const weft_search_work *work, int axis)
 {
@@ -262,7 +198,8 @@ static void add_whole(const tolling *t, cutting *c, int axis, double more)
         for (int i = 0; i < c->work->n_tolls; i++) {
             const weft_search_toll *toll = &c->work->tolls[i];
             if (toll->of == WEFT_TOLL_SPARED && c->ways[axis][w]->spares >> toll->term & 1)
-                count(t, toll, axis, c->work->times * bytes_along(t, toll, axis), spared);
+                count(t, toll, link_at(t, axis), c->work->times * bytes_along(t, toll, axis),
+                      spared);
         }
         for (int b = 0; b < MOST_BOUNDS; b++)
             c->costs[axis][w][b] = fmax(0, more * t->weights[c->work->order][b] - spared[b]);
@@ -293,15 +230,13 @@ static void look_at_axis(const tolling *t, cutting *c, int axis, double more)
         const weft_search_toll *toll = &work->tolls[i];
         double costs[MOST_BOUNDS] = {0};
         if (toll->of == WEFT_TOLL_GRADIENT || toll->of == WEFT_TOLL_SPARED) continue;
-        count(t, toll, axis, work->times * bytes_along(t, toll, axis), costs);
+        count(t, toll, link_at(t, axis), work->times * bytes_along(t, toll, axis), costs);
         limit(t, toll, work, axis, costs);
         for (int w = 0; w < c->n_ways[axis]; w++)
             for (int b = 0; b < MOST_BOUNDS && is_paid(toll, c->ways[axis][w], work->n_in); b++)
                 c->costs[axis][w][b] += toll->share * costs[b];
     }
 }
-
-/* ---- gradients ------------------------------------------------------------------------------------------------ */
 
 static const weft_search_toll *gradient_of(const weft_search_work *work)
 {
@@ -310,133 +245,11 @@ static const weft_search_toll *gradient_of(const weft_search_work *work)
     return NULL;
 }
 
-/* What a way makes of it along an axis: the whole, a part, or a sum that others have parts of. */
-enum { MADE_WHOLE, MADE_SPLIT, MADE_SUM, MADE };
-
-static int made_by(const weft_search_way *way, const weft_search_toll *toll)
-{
-    if (way->is_whole && way->has == 0) return MADE_WHOLE;
-    return way->has >> toll->term & 1 ? MADE_SPLIT : MADE_SUM;
-}
-
-/* A gradient's exchange is in a queue of its axis, of which there are several with others. Where others cut it, those exchange more. */
-static double queues_of(const tolling *t, const bool *divides, int axis)
-{
-    double queues = 1;
-    for (int a = 0; a < t->outline->n; a++)
-        if (a != axis) queues *= 1 + (divides[a] ? 1.0 / t->outline->axes[a].size : 1);
-    return queues;
-}
-
-static void count_gradient(const tolling *t, const weft_search_toll *toll, int axis, double bytes,
-                           const bool *divides, double costs[MOST_BOUNDS])
-{
-    for (int a = 0; a < t->outline->n; a++)
-        if (a != axis && divides[a]) bytes /= t->outline->axes[a].size;
-    bytes *= others(t, axis);
-    count(t, toll, axis, bytes, costs);
-    for (int b = 0; b < MOST_BOUNDS; b++)
-        if (t->bounds[b].axis == axis)
-            costs[b] += t->bounds[b].gradient * bytes * link_at(t, axis)->seconds /
-                        queues_of(t, divides, axis);
-}
-
-/* One cut of all axes: a sum is scattered to where shards are, or is reduced by all; what was made in parts becomes whole. Sums that become
- * whole along several axes may do so at once: the longest counts. */
-static void cut_gradient(const tolling *t, const cutting *c, const weft_search_toll *toll,
-                         const int *made, double costs[MOST_BOUNDS])
-{
-    bool divides[WEFT_MAX_AXES];
-    double most = 0;
-    int longest = -1;
-    for (int a = 0; a < t->outline->n; a++) {
-        const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
-        divides[a] = is_named || is_sharded(t, toll->dims, a, 1) || made[a] == MADE_SPLIT;
-    }
-    for (int a = 0; a < t->outline->n; a++) {
-        const bool is_named = (role_at(t, a)->set & toll->dims) != 0;
-        const bool is_sum = made[a] == MADE_SUM;
-        const bool is_home = is_named || is_sharded(t, toll->dims, a, 3); /* it stays in shards */
-        if (made[a] == MADE_WHOLE) continue;
-        if (is_sum && !divides[a]) {
-            const double seconds = others(t, a) * link_at(t, a)->seconds;
-            if (seconds > most) longest = a;
-            most = fmax(most, seconds);
-            continue;
-        }
-        const double bytes = (is_sum ? toll->bytes : 0) + (is_home ? 0 : toll->again);
-        count_gradient(t, toll, a, c->work->times * toll->often * bytes, divides, costs);
-    }
-    if (longest >= 0)
-        count_gradient(t, toll, longest, c->work->times * toll->often * (toll->bytes + toll->again),
-                       divides, costs);
-}
-
-/* Of all ways of an axis that make a gradient alike the least, for each bound by itself. */
-typedef struct making {
-    bool is_there[WEFT_MAX_AXES][MADE];
-    double costs[WEFT_MAX_AXES][MADE][MOST_BOUNDS];
-} making;
-
-static void find_makings(const tolling *t, const cutting *c, const weft_search_toll *toll,
-                         making *m)
-{
-    memset(m->is_there, 0, sizeof m->is_there);
-    for (int a = 0; a < t->outline->n; a++)
-        for (int w = 0; w < c->n_ways[a]; w++) {
-            const int made = made_by(c->ways[a][w], toll);
-            double *least = m->costs[a][made];
-            for (int b = 0; b < MOST_BOUNDS; b++)
-                least[b] =
-                    m->is_there[a][made] ? lesser(least[b], c->costs[a][w][b]) : c->costs[a][w][b];
-            m->is_there[a][made] = true;
-        }
-}
-
-/* The next of how a gradient may be made along all axes, or the first where `made` is -1; false: that was the last. */
-static bool turn(const tolling *t, const making *m, int *made)
-{
-    bool goes_on = false;
-    for (int a = 0; a < t->outline->n && !goes_on; a++) {
-        const int before = made[a];
-        do
-            made[a] = (made[a] + 1) % MADE;
-        while (!m->is_there[a][made[a]]);
-        goes_on = made[a] > before && before >= 0;
-    }
-    return goes_on;
-}
-
-/* Of all ways of all axes together the least, for each bound by itself. What a gradient exchanges depends on how it is made alone. */
-static void add_with_gradient(tolling *t, const cutting *c, const weft_search_toll *toll)
-{
-    making m;
-    double least[MOST_BOUNDS];
-    int made[WEFT_MAX_AXES];
-    find_makings(t, c, toll, &m);
-    for (int a = 0; a < t->outline->n; a++)
-        made[a] = -1;
-    (void)turn(t, &m, made);
-    for (int b = 0; b < MOST_BOUNDS; b++)
-        least[b] = INFINITY;
-    do {
-        double costs[MOST_BOUNDS] = {0};
-        for (int a = 0; a < t->outline->n; a++)
-            for (int b = 0; b < MOST_BOUNDS; b++)
-                costs[b] += m.costs[a][made[a]][b];
-        cut_gradient(t, c, toll, made, costs);
-        for (int b = 0; b < MOST_BOUNDS; b++)
-            least[b] = lesser(costs[b], least[b]);
-    } while (turn(t, &m, made));
-    for (int b = 0; b < MOST_BOUNDS; b++)
-        t->sums[b] += least[b];
-}
-
 static void add_kernel(tolling *t, const cutting *c)
 {
     const weft_search_toll *gradient = gradient_of(c->work);
     if (gradient && t->outline->n <= MOST_JOINT) {
-        add_with_gradient(t, c, gradient);
+        weft_search_add_gradient(t, c, gradient);
         return;
     }
     for (int a = 0; a < t->outline->n; a++)
@@ -480,6 +293,7 @@ double weft_search_toll_seconds(const searching *s, const weft_search_outline *o
     tolling t = {.s = s, .outline = outline, .setting = setting, .most = most};
     double repeated[WEFT_SEARCH_WORKS][WEFT_MAX_AXES];
     if (!profile->has_tolls) return 0;
+    find_links(&t);
     list_bounds(&t);
     find_weights(&t);
     t.repeated = (const double(*)[WEFT_MAX_AXES])repeated;

@@ -213,6 +213,29 @@ static void test_levels(void)
     }
 }
 
+/* Four ranks, two of which are near each other, add up 240 bytes: 240 of the 360 through a link come from the near one, and 120 from
+ * afar, of what two have together. Where they are on hosts of three, the fourth is alone, and all of its bytes come from afar. */
+static void test_a_group_on_several_hosts(void)
+{
+    static const char slow_net[] = ", {\"name\": \"far\", \"ranks\": 0, \"latency_seconds\": 0.5, "
+                                   "\"bytes_per_second\": 1e3, \"cpu\": 0}";
+    static const struct {
+        const char *near;
+        double seconds;
+    } cases[] = {{"2", 240e-6 + 2 * 0.5 + 0.12},
+                 {"1", 6 * 0.5 + 0.36},
+                 {"3", 6 * 0.5 + 0.36},
+                 {"4", 360e-6}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        planned p;
+        open_planned(&p, "data:4", "batch:data");
+        plan(&p, WEFT_VALUES(product(&p, "x", "y", 8, 10, 6)));
+        const weft_prediction t = predict(&p, machine("", cases[c].near, "0", slow_net, ""), NULL);
+        CHECK_CLOSE(t.exchange_seconds, cases[c].seconds, 1e-12);
+        close_planned(&p);
+    }
+}
+
 /* What was measured itself counts as it is, what was measured of other sizes by how much slower than the rates it was. */
 static void test_measured_kernels(void)
 {
@@ -405,6 +428,7 @@ int main(void)
     RUN(test_ranks_with_blocks_of_two_sizes);
     RUN(test_trips_count);
     RUN(test_levels);
+    RUN(test_a_group_on_several_hosts);
     RUN(test_measured_kernels);
     RUN(test_measured_exchanges);
     RUN(test_a_machine_file_says_where_it_is_wrong);

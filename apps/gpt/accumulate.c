@@ -48,6 +48,29 @@ static weft_value by_parts(weft_value x, weft_dim rows, weft_dim part)
     return weft_reshape(x, WEFT_DIMS(rows, part, weft_dim_of(x, "seq")));
 }
 
+static gpt_windows windows_by_parts(const gpt_model *m, weft_dim rows, weft_dim part)
+{
+    gpt_windows all = {.tokens = by_parts(m->tokens, rows, part),
+                       .targets = by_parts(m->targets, rows, part),
+                       .documents = m->documents};
+    if (m->documents.segments.id == 0) return all;
+    all.documents.segments = by_parts(m->documents.segments, rows, part);
+    all.documents.positions = by_parts(m->documents.positions, rows, part);
+    return all;
+}
+
+/* In the scan's body; how many targets there are is of all parts. */
+static gpt_windows windows_of_part(const gpt_windows *all, weft_dim part)
+{
+    gpt_windows own = *all;
+    own.tokens = weft_scan_each(all->tokens, part);
+    own.targets = weft_scan_each(all->targets, part);
+    if (all->documents.segments.id == 0) return own;
+    own.documents.segments = weft_scan_each(all->documents.segments, part);
+    own.documents.positions = weft_scan_each(all->documents.positions, part);
+    return own;
+}
+
 weft_value gpt_accumulate(const gpt_shape *shape, int64_t parts, bool is_stored, weft_graph *graph,
                           gpt_model *model, weft_value *variables, weft_value *gradients)
 {
@@ -60,19 +83,20 @@ weft_value gpt_accumulate(const gpt_shape *shape, int64_t parts, bool is_stored,
     *model = (gpt_model){.batch = batch, .seq = seq};
     model->tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(batch, seq));
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(batch, seq));
+    if (shape->packs) model->documents = gpt_documents_open(graph, batch, seq);
+    gpt_documents_count(&model->documents, model->targets, shape->dtype, 1.0 / (double)parts);
     gpt_variables(shape, graph, variables);
     begin_at_zero(&s, graph, shape->dtype, variables);
     model->facts = gpt_facts_none(&shape->mixture, graph, shape->dtype);
-    const weft_value tokens = by_parts(model->tokens, rows, part);
-    const weft_value targets = by_parts(model->targets, rows, part);
+    const gpt_windows all = windows_by_parts(model, rows, part);
 
     const weft_value trip = weft_scan_begin_over(graph, parts, batch);
     for (int i = 0; i <= s.n; i++)
         s.carry[i] = weft_scan_carry(s.begin[i]);
     const gpt_facts carried = gpt_facts_carry(model->facts);
     gpt_facts facts;
-    const weft_value loss = gpt_loss_on(&small, graph, variables, weft_scan_each(tokens, part),
-                                        weft_scan_each(targets, part), &facts);
+    const gpt_windows own = windows_of_part(&all, part);
+    const weft_value loss = gpt_loss_on(&small, graph, variables, &own, &facts);
     weft_gradients(loss, (weft_values){variables, s.n}, gradients, 0);
     add(s.carry[0], loss);
     gpt_facts_next(carried, gpt_facts_sum(carried, facts));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "documents.h"
 #include "model.h"
 
 enum { GPT_BLOCK_VARIABLES = 20 };
@@ -17,7 +18,9 @@ typedef struct builder {
     int n_variables;  /* asked for so far */
     int turn, first;  /* how often blocks were built; the first of their variables */
     weft_value table; /* of tokens */
-    int n_block;      /* variables of the block under construction; handed out so far */
+    bool packs;       /* windows have documents, as inputs */
+    gpt_documents documents;
+    int n_block; /* variables of the block under construction; handed out so far */
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;

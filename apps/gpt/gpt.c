@@ -19,6 +19,12 @@ static const option options[] = {
      "Weft's own sources"},
     {"field", OPTION_TEXT, "", "NAME", "Data",
      "of JSON lines, CSV and Parquet: the field with the text; without it, text, or the only one"},
+    {"pack", OPTION_FLAG, "no", "", "Data",
+     "records are documents, of which windows hold several; none is cut that fits into a window, "
+     "and none attends to another"},
+    {"index", OPTION_TEXT, "", "DIR", "Data",
+     "folder where --pack keeps which document is in which window, for the next start; without "
+     "it, nowhere"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
      "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
     APP_HELD_OPTIONS("Data", "FILES",

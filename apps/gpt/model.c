@@ -227,6 +227,7 @@ static weft_value block(builder *b, weft_value x)
     b->n_block = 0;
     if (b->keeps) o.attend = weft_kv_attend, o.attend_context = &b->cache;
     if (b->cache.is_step) o.positions = b->m->place;
+    gpt_documents_attend(&b->documents, &o);
     if (b->shape->mixture.experts > 1) o.experts = &experts, o.facts = &facts;
     x = weft_transformer(x, &o);
     b->m->facts = gpt_facts_sum(b->m->facts, (gpt_facts){facts.balance, facts.dropped});
@@ -280,14 +281,15 @@ static weft_value embedded(builder *b, weft_value tokens)
     const bool is_learned = !b->shape->ropes;
     const weft_layer_source source = {outer_variable, b};
     const weft_value x = weft_embedding(
-        tokens, &(weft_embedding_options){
-                    .name = "tokens",
-                    .entry = m->vocab,
-                    .embed = m->embed,
-                    .over = is_learned ? m->seq : (weft_dim){0},
-                    .positions = is_learned && b->cache.is_step ? m->place : (weft_value){0},
-                    .dtype = b->shape->dtype,
-                    .source = &source});
+        tokens, &(weft_embedding_options){.name = "tokens",
+                                          .entry = m->vocab,
+                                          .embed = m->embed,
+                                          .over = is_learned ? m->seq : (weft_dim){0},
+                                          .positions = !is_learned        ? (weft_value){0}
+                                                       : b->cache.is_step ? m->place
+                                                                          : b->documents.positions,
+                                          .dtype = b->shape->dtype,
+                                          .source = &source});
     return dropout(b, weft_cast(x, dtype_of(b->shape)));
 }
 
@@ -368,6 +370,7 @@ weft_value gpt_scores(builder *b, weft_value tokens)
 {
     const weft_layer_source source = {outer_variable, b};
     b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
+    gpt_documents_see(&b->documents);
     weft_value x = b->shape->stages > 1 ? in_stages(b, tokens) : blocks(b, embedded(b, tokens));
     x = weft_norm(x, &(weft_norm_options){.name = "norm",
                                           .feature = b->m->embed,
@@ -383,25 +386,38 @@ static weft_value loss_of(const builder *b, weft_value logits, weft_value target
 {
     const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
     if (b->shape->stages > 1) targets = gpt_pipe_dealt(&pipe, targets);
-    const weft_value loss = weft_mean(weft_cross_entropy(logits, targets, b->m->vocab));
+    const weft_value loss =
+        gpt_documents_mean(&b->documents, weft_cross_entropy(logits, targets, b->m->vocab));
     return gpt_facts_loss(&b->shape->mixture, loss, b->m->facts);
+}
+
+/* Of a builder whose dims are set. */
+static weft_value window_logits(builder *b)
+{
+    gpt_model *m = b->m;
+    m->tokens = weft_input(b->graph, "tokens", WEFT_I32, WEFT_DIMS(m->batch, m->seq));
+    if (b->packs) b->documents = gpt_documents_open(b->graph, m->batch, m->seq);
+    m->logits = gpt_scores(b, m->tokens);
+    return m->logits;
 }
 
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
     builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
     gpt_set_dims(shape, model);
-    model->tokens = weft_input(graph, "tokens", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
-    model->logits = gpt_scores(&b, model->tokens);
-    return model->logits;
+    return window_logits(&b);
 }
 
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
-    const builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
-    weft_value logits = gpt_logits(shape, graph, model);
+    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
+    gpt_set_dims(shape, model);
+    b.packs = shape->packs;
+    const weft_value scores = window_logits(&b);
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
-    return loss_of(&b, logits, model->targets);
+    gpt_documents_count(&b.documents, model->targets, shape->dtype, 1);
+    model->documents = b.documents;
+    return loss_of(&b, scores, model->targets);
 }
 
 int gpt_n_variables(const gpt_shape *shape)
@@ -429,15 +445,16 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
 }
 
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
-                       weft_value tokens, weft_value targets, gpt_facts *facts)
+                       const gpt_windows *windows, gpt_facts *facts)
 {
     gpt_model m;
     builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
     gpt_set_dims(shape, &m);
     m.variables = variables;
-    const weft_value scores = gpt_scores(&b, tokens);
+    b.documents = windows->documents;
+    const weft_value scores = gpt_scores(&b, windows->tokens);
     *facts = m.facts;
-    return loss_of(&b, scores, targets);
+    return loss_of(&b, scores, windows->targets);
 }
 
 double gpt_parameters(const gpt_shape *shape)

@@ -7,6 +7,7 @@
 #ifndef WEFT_APPS_GPT_MODEL_H
 #define WEFT_APPS_GPT_MODEL_H
 
+#include "documents.h"
 #include "experts.h"
 #include "weft/ops.h"
 
@@ -36,6 +37,7 @@ typedef struct gpt_shape {
     const char *activation; /* of layers.h; NULL: gelu */
     double epsilon;         /* of norms; 0: 1e-5 */
     double rope_base;       /* of rotary positions; 0: 10000 */
+    bool packs; /* windows are of several documents, none of which sees another; without stages */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */
 } gpt_shape;
@@ -43,6 +45,7 @@ typedef struct gpt_shape {
 typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
+    gpt_documents documents;    /* where it packs: two more */
     weft_value place, kept;     /* of gpt_context, gpt_next, gpt_rows, gpt_join and gpt_clear */
     weft_value last, normed;    /* of gpt_rows */
     /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
@@ -57,8 +60,8 @@ enum { GPT_N_DIMS = 10, GPT_MOST_STAGES = 1000 };
 extern const char *const gpt_dims[GPT_N_DIMS];
 
 /* gpt_logits - the input "tokens", all variables, and the scores of every byte at every place.
- * Local. gpt_loss - the same, with the input "targets": mean cross-entropy, a scalar. Errors stay
- * in the graph. With experts their balance, by its weight, is part of the loss. */
+ * Local. gpt_loss - the same, with the input "targets": mean cross-entropy, a scalar; where the shape
+ * packs, with the inputs "segments" and "positions", and a mean over targets that are not -1. Errors stay in the graph. With experts their balance, by its weight, is part of the loss. */
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 
@@ -93,12 +96,15 @@ weft_value gpt_join(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 weft_value gpt_clear(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 int gpt_chunk_caches(const gpt_shape *shape, weft_graph *graph, weft_value *variables);
 
-/* gpt_variables - all variables alone, into [gpt_n_variables(shape)]; gpt_loss_on - the loss of tokens and targets by these:
- * of as many windows as shape says, in a scan's body too. Local. */
+/* gpt_variables - all variables alone, into [gpt_n_variables(shape)]; gpt_loss_on - the loss of windows by these: of as many windows as shape says, in a scan's body too. Local. */
 int gpt_n_variables(const gpt_shape *shape);
 void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variables);
+typedef struct gpt_windows {
+    weft_value tokens, targets;
+    gpt_documents documents; /* without a mask */
+} gpt_windows;
 weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_value *variables,
-                       weft_value tokens, weft_value targets, gpt_facts *facts);
+                       const gpt_windows *windows, gpt_facts *facts);
 
 /* gpt_accumulate - the loss of a batch and its gradients, micro-batch by micro-batch: numbers and random numbers of the batch
  * at once, in the memory of one part. Local.

@@ -158,6 +158,22 @@ static weft_status check_parts(const settings *s, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status check_documents(const settings *s, weft_error *error)
+{
+    const long long stages = settings_count(s, "stages");
+    if (!settings_flag(s, "pack") && *settings_text(s, "index"))
+        return weft_fail(error, WEFT_USAGE,
+                         "--index %s and no --pack: only packing has an index; give --pack too",
+                         settings_text(s, "index"));
+    if (!settings_flag(s, "pack")) return WEFT_OK;
+    if (stages > 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "--pack and stages %lld: what a place may see does not go through stages "
+                         "with it; leave one of the two away",
+                         stages);
+    return WEFT_OK;
+}
+
 static weft_status check_options(const settings *s, weft_error *error)
 {
     const long long layers = settings_count(s, "layers");
@@ -169,6 +185,7 @@ static weft_status check_options(const settings *s, weft_error *error)
     WEFT_TRY(check_parts(s, error));
     WEFT_TRY(check_stages(s, error));
     WEFT_TRY(check_experts(s, error));
+    WEFT_TRY(check_documents(s, error));
     if (dropout >= 1)
         return weft_fail(error, WEFT_USAGE, "dropout %g drops everything; it must be below 1",
                          dropout);
@@ -218,6 +235,7 @@ static gpt_shape shape_of(const settings *s)
         .kv_heads = settings_count(s, "kv-heads"),
         .ropes = settings_flag(s, "rope"),
         .is_rms = settings_is(s, "norm", "rms"),
+        .packs = settings_flag(s, "pack"),
         .ties = settings_flag(s, "tie"),
         .biases = biases_of(s),
         .is_gated = settings_flag(s, "gated"),
@@ -374,17 +392,37 @@ static void packed_corpus(char *path, size_t bytes)
     free(real);
 }
 
+/* The word that ends a document in files of tokens. */
+static weft_status find_end(const gpt_setup *setup, int64_t *end, weft_error *error)
+{
+    static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
+    *end = -1;
+    if (!setup->words || !setup->shape.packs) return WEFT_OK;
+    for (size_t i = 0, at = 0; i < sizeof ends / sizeof *ends && *end < 0; i++)
+        *end = bpe_find_special(setup->words, (const unsigned char *)ends[i], strlen(ends[i]), &at);
+    if (*end >= 0) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--pack and --tokens %s: this vocabulary has no %s, so files of its tokens do "
+                     "not say where documents end; leave one of the two away",
+                     settings_text(setup->settings, "tokens"), ends[0]);
+}
+
 weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **data,
                            weft_error *error)
 {
     const settings *s = setup->settings;
     const char *held = settings_text(s, "eval-data"), *learned = settings_text(s, "data");
     const bool is_other = is_held && *held;
+    int64_t end;
+    WEFT_TRY(find_end(setup, &end, error));
     const gpt_texts_options options = {.option = is_other ? "--eval-data" : "--data",
                                        .seq = setup->shape.seq,
                                        .n_words = setup->words ? setup->shape.vocab : 0,
                                        .field = settings_text(s, "field"),
                                        .seed = is_held ? 1 : (uint64_t)settings_count(s, "seed"),
+                                       .packs = setup->shape.packs,
+                                       .end = end,
+                                       .index = settings_text(s, "index"),
                                        .share = is_other ? 0 : settings_real(s, "eval-share"),
                                        .is_held = is_held};
     return gpt_texts_open(is_other   ? held

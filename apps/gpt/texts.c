@@ -118,14 +118,41 @@ static weft_status split(const gpt_texts_options *o, const char *path, weft_chai
                       : weft_chain_take(chain, 0, n - held, error);
 }
 
+static weft_status split_documents(const gpt_texts_options *o, weft_chain **chain,
+                                   weft_error *error)
+{
+    const weft_split_options how = {
+        .token = o->end, .folder = *o->index ? o->index : NULL, .n_threads = 4};
+    return weft_chain_split(chain, &how, error);
+}
+
+/* Documents are held out before they are packed: none is in both. */
+static weft_status open_packed(const gpt_texts_options *o, const char *path, weft_chain **chain,
+                               weft_error *error)
+{
+    const char *field = *o->field ? o->field : NULL;
+    const weft_pack_options how = {.seq = o->seq,
+                                   .field = field,
+                                   .end = -1,
+                                   .folder = *o->index ? o->index : NULL,
+                                   .n_threads = 4};
+    const weft_open_options words = {.format = "tokens"}, letters = {.fields = field};
+    WEFT_TRY(weft_chain_open(path, o->n_words > 0 ? &words : &letters, chain, error));
+    if (o->n_words > 0) WEFT_TRY(split_documents(o, chain, error));
+    WEFT_TRY(split(o, path, chain, error));
+    return weft_chain_pack(chain, &how, error);
+}
+
 static weft_status open_one(texts *all, int i, bool is_shuffled, weft_error *error)
 {
     const gpt_texts_options *o = all->options;
     const weft_text_options how = {
         .seq = o->seq, .n_words = o->n_words, .field = *o->field ? o->field : NULL};
     weft_chain **chain = &all->chains[i];
-    WEFT_TRY(weft_chain_text(all->list[i].path, &how, chain, error));
-    WEFT_TRY(split(o, all->list[i].path, chain, error));
+    const char *path = all->list[i].path;
+    if (o->packs) WEFT_TRY(open_packed(o, path, chain, error));
+    if (!o->packs) WEFT_TRY(weft_chain_text(path, &how, chain, error));
+    if (!o->packs) WEFT_TRY(split(o, path, chain, error));
     return is_shuffled ? weft_chain_shuffle(chain, 0, o->seed + (uint64_t)i, error) : WEFT_OK;
 }
 
@@ -144,11 +171,11 @@ static weft_status join(texts *all, weft_chain **chain, weft_error *error)
 }
 
 /* Words are a vocabulary's; the library tells of a token that is none when it is read. */
-static weft_status bound(weft_dataset *data, int64_t n_words, weft_error *error)
+static weft_status bound(weft_dataset *data, const gpt_texts_options *o, weft_error *error)
 {
-    if (n_words == 0) return WEFT_OK;
-    WEFT_TRY(weft_dataset_bound(data, "tokens", n_words, 0, error));
-    return weft_dataset_bound(data, "targets", n_words, 0, error);
+    if (o->n_words == 0) return WEFT_OK;
+    WEFT_TRY(weft_dataset_bound(data, "tokens", o->n_words, 0, error));
+    return weft_dataset_bound(data, "targets", o->n_words, o->packs ? -1 : 0, error);
 }
 
 static weft_status open_chain(texts *all, weft_dataset **data, weft_error *error)
@@ -156,7 +183,7 @@ static weft_status open_chain(texts *all, weft_dataset **data, weft_error *error
     weft_chain *chain = NULL;
     weft_status status = join(all, &chain, error);
     if (status == WEFT_OK) status = weft_chain_dataset(&chain, NULL, data, error);
-    if (status == WEFT_OK) status = bound(*data, all->options->n_words, error);
+    if (status == WEFT_OK) status = bound(*data, all->options, error);
     weft_chain_close(&chain);
     return status;
 }
@@ -170,7 +197,8 @@ static bool is_plain(const texts *all)
     weft_error ignored = {.rank = -1};
     struct stat facts;
     const char *path = all->list[0].path;
-    if (all->n > 1 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode)) return false;
+    if (all->options->packs || all->n > 1 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return false;
     if (all->options->n_words > 0) return true;
     if (weft_chain_open(path, NULL, &chain, &ignored) != WEFT_OK) return false;
     const bool is_text = strcmp(weft_chain_format(chain), "text") == 0;

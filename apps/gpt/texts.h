@@ -17,6 +17,10 @@ typedef struct gpt_texts_options {
     uint64_t seed;        /* of the order */
     double share;         /* the last so much of each text is held out; 0: nothing */
     bool is_held;         /* what is held out, in order; else what is learned from, shuffled */
+    /* --pack: records are documents, bytes, of which windows hold several: fields "segments" and "positions" besides */
+    bool packs;
+    int64_t end;       /* of --tokens: the token that ends a document */
+    const char *index; /* folder that which document is where is kept in; "": nowhere */
 } gpt_texts_options;
 
 /* gpt_texts_open - their windows, fields "tokens" and "targets". Local. returns WEFT_IO, WEFT_USAGE with one sentence */

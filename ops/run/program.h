@@ -126,6 +126,8 @@ typedef struct weft_bound_like {
 /* capture.c: what the device has kept of a run, to do it again. */
 typedef struct weft_capturer weft_capturer;
 
+typedef struct weft_stop weft_stop;
+
 struct weft_rank {
     struct weft_program *program;
     int rank;
@@ -181,6 +183,8 @@ struct weft_program {
     uint64_t digest;                  /* of the plan, where several processes have one; else 0 */
     uint32_t first_store; /* the first step that writes a variable; n_steps: none does */
     struct weft_snapshot_guard *guard; /* variables must stay as they are; NULL: they need not */
+    weft_stop *stop;                   /* stop.c; NULL: no run was stoppable yet */
+    bool is_stoppable, was_stopped;    /* the run that is made; the last one */
 };
 
 static inline weft_rank *weft_rank_of(const weft_program *program, int rank)
@@ -236,6 +240,8 @@ weft_status weft_find_common(weft_program *program, weft_error *error);
 weft_status weft_open_barriers(weft_program *program, weft_error *error);
 weft_status weft_end_shared(weft_rank *rank, weft_error *error);
 void weft_barrier_at_end(weft_rank *rank);
+/* walk.c: exchanges that have been started are over, whatever comes of them. */
+void weft_finish_started(weft_rank *rank);
 int weft_holder_of(const weft_program *program, uint32_t placed, int rank);
 /* The first of those that differ from a rank along these axes only. */
 int weft_first_along(const weft_mesh *mesh, uint32_t axes, int rank);

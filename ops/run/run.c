@@ -2,6 +2,7 @@
 #include "await.h"
 #include "snapshot_guard.h"
 #include "program.h"
+#include "stop.h"
 
 /* What the device exchanges by itself is over there; in the order in which it was put. */
 static void settle_exchanges(weft_rank *rank)
@@ -19,6 +20,17 @@ static bool run_steps(weft_rank *rank, uint32_t begin, uint32_t end)
     for (uint32_t s = begin; s < end && is_done;)
         is_done = weft_before_step(rank, s) && weft_run_step(rank, &s);
     return is_done;
+}
+
+/* The steps before any that writes a variable, and up to where all ranks stop. */
+static bool run_stoppable(weft_rank *rank, uint32_t end)
+{
+    bool is_done = true, stops = weft_stops_before_step(rank);
+    for (uint32_t s = 0; s < end && is_done && !stops; stops = weft_stops_before_step(rank))
+        is_done = weft_before_step(rank, s) && weft_run_step(rank, &s);
+    if (!is_done || !stops) return is_done;
+    weft_finish_started(rank);
+    return false;
 }
 
 /* All that was put onto the device's queues is done when a run is over. */
@@ -64,7 +76,8 @@ static bool run_all(weft_rank *rank)
     const uint32_t n_steps = rank->program->plan->n_steps, first = rank->program->first_store;
     if (!weft_is_snapshot_guarded(rank->program) && !rank->tracer && weft_captures(rank))
         return weft_run_captured(rank);
-    if (!run_steps(rank, 0, first)) return false;
+    if (rank->program->is_stoppable ? !run_stoppable(rank, first) : !run_steps(rank, 0, first))
+        return false;
     if (first == n_steps) return true;
     return (weft_is_snapshot_guarded(rank->program) ? run_held : run_steps)(rank, first, n_steps);
 }
@@ -135,8 +148,9 @@ weft_status weft_run(weft_program *program, weft_error *error)
     WEFT_TRY(first_failure(program, error));
     WEFT_TRY(check_inputs(program, error));
     weft_mesh_each(program->mesh, run_rank, program);
-    program->runs++;
+    program->was_stopped = program->is_stoppable && weft_has_stopped(program);
+    program->runs += !program->was_stopped;
     WEFT_TRY(first_failure(program, error));
-    program->has_run = true;
+    program->has_run = !program->was_stopped;
     return WEFT_OK;
 }

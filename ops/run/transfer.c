@@ -241,9 +241,9 @@ static weft_status check_is_there(const weft_program *program, weft_value value,
     const weft_home kind = program->plan->placed[home].home;
     if (kind == WEFT_TEMPORARY && !program->has_run)
         return weft_fail(error, WEFT_USAGE,
-                         "weft_read: %s is computed by a run, and none has been done; weft_run the "
-                         "program first",
-                         label_of(value));
+                         "weft_read: %s is computed by a run, and %s; weft_run the program first",
+                         label_of(value),
+                         program->was_stopped ? "the last one was stopped" : "none has been done");
     if (kind == WEFT_INPUT_HOME && !program->is_written[home])
         return weft_fail(error, WEFT_USAGE,
                          "weft_read: input %s has not been written; weft_write it first",

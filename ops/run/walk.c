@@ -12,13 +12,18 @@ static uint32_t step_after(const weft_rank *rank, const weft_bound_step *bound, 
     return goes_back ? bound->fence.back : s + 1;
 }
 
-void weft_give_up(weft_rank *rank)
+void weft_finish_started(weft_rank *rank)
 {
-    weft_shared_variables_leave(rank->program);
     for (uint32_t s = 0; s < rank->program->plan->n_steps && rank->n_under_way > 0; s++)
         if (rank->steps[s].exchange.goes_on &&
             weft_flight_is_started(rank->steps[s].exchange.flight))
             (void)weft_finish_exchange(rank, &rank->steps[s], NULL);
+}
+
+void weft_give_up(weft_rank *rank)
+{
+    weft_shared_variables_leave(rank->program);
+    weft_finish_started(rank);
 }
 
 static weft_status look_after_exchanges(weft_rank *rank, uint32_t ends)

@@ -47,8 +47,11 @@ static const weft_op *written(const weft_node *node, bool is_frozen, weft_error 
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-static void put_result(const weft_tensor *tensor, uint32_t id, FILE *file)
+static void put_result(const weft_tensor *tensor, uint32_t id, const weft_saved_numbers *numbers,
+                       FILE *file)
 {
+    const uint32_t place_as = numbers->values[tensor->place_as],
+                   frozen = numbers->values[tensor->frozen];
     weft_id_print(id, file);
     fputc(' ', file);
     if (tensor->name != NULL) {
@@ -63,20 +66,40 @@ static void put_result(const weft_tensor *tensor, uint32_t id, FILE *file)
         fputs(" placed ", file);
         weft_saved_put(tensor->placement, file);
     }
-    if (tensor->place_as != 0) {
+    if (place_as != 0) {
         fputs(" stored ", file);
-        weft_id_print(tensor->place_as, file);
+        weft_id_print(place_as, file);
     }
-    if (tensor->frozen != 0) {
+    if (frozen != 0) {
         fputs(" frozen ", file);
-        weft_id_print(tensor->frozen, file);
+        weft_id_print(frozen, file);
     }
 }
 
-static void put_marks(const weft_node *node, FILE *file)
+/* With the numbers of the file, where attributes have some. */
+static void put_attributes(const weft_node *node, const weft_saved_numbers *numbers, FILE *file)
+{
+    const weft_attributes *described = weft_op_attributes(node->op);
+    if (described == NULL) return;
+    fputc(' ', file);
+    if (node->op == &weft_op_variable || node->op == &weft_op_input) {
+        weft_variable_attributes home = *(const weft_variable_attributes *)node->attributes;
+        home.owner = numbers->values[home.owner];
+        weft_saved_put_attributes(described, &home, file);
+    } else if (weft_is_of_scan(node->op)) {
+        weft_scan_attributes of = {0};
+        memcpy(&of, node->attributes, described->bytes);
+        of.scan = numbers->scans[of.scan];
+        weft_saved_put_attributes(described, &of, file);
+    } else {
+        weft_saved_put_attributes(described, node->attributes, file);
+    }
+}
+
+static void put_marks(const weft_node *node, const weft_saved_numbers *numbers, FILE *file)
 {
     fprintf(file, " %s", weft_phase_name((weft_phase)node->phase));
-    if (node->scan != 0) fprintf(file, " in %u", node->scan);
+    if (node->scan != 0) fprintf(file, " in %u", numbers->scans[node->scan]);
     if (node->again != 0) fprintf(file, " again %u", node->again);
     if (node->repeats) fputs(" repeats", file);
     if (node->origin.file != NULL) {
@@ -89,31 +112,41 @@ static void put_marks(const weft_node *node, FILE *file)
     fputc('\n', file);
 }
 
-weft_status weft_saved_put_node(const weft_graph *graph, uint32_t n, bool is_frozen, FILE *file,
-                                weft_error *error)
+weft_status weft_saved_op_of(const weft_graph *graph, const weft_node *node, bool is_frozen,
+                             weft_saved_op *op, weft_error *error)
+{
+    const uint32_t *fixed = is_frozen ? &graph->tensors[node->out].frozen : NULL;
+    if (fixed != NULL && *fixed != 0) {
+        *op = (weft_saved_op){&weft_op_same, fixed, 1};
+        return WEFT_OK;
+    }
+    op->op = written(node, is_frozen, error);
+    op->in = node->in;
+    op->n_in = op->op != node->op ? 1 : node->n_in;
+    return op->op != NULL ? WEFT_OK : WEFT_USAGE;
+}
+
+weft_status weft_saved_put_node(const weft_graph *graph, uint32_t n,
+                                const weft_saved_numbers *numbers, FILE *file, weft_error *error)
 {
     const weft_node *node = &graph->nodes[n];
-    const uint32_t fixed = is_frozen ? graph->tensors[node->out].frozen : 0;
-    const weft_op *op = fixed != 0 ? &weft_op_same : written(node, is_frozen, error);
-    if (op == NULL) return WEFT_USAGE;
+    weft_saved_op op;
+    if (numbers->values[node->out] == 0) return WEFT_OK;
+    WEFT_TRY(weft_saved_op_of(graph, node, numbers->is_frozen, &op, error));
     for (uint32_t i = 0; i < node->n_out; i++) {
         fputs(i > 0 ? ", " : "", file);
-        put_result(&graph->tensors[node->out + i], node->out + i, file);
+        put_result(&graph->tensors[node->out + i], numbers->values[node->out + i], numbers, file);
     }
-    fprintf(file, " = %s", op->name);
-    if (op->version != 0) fprintf(file, " version %u", (unsigned)op->version);
+    fprintf(file, " = %s", op.op->name);
+    if (op.op->version != 0) fprintf(file, " version %u", (unsigned)op.op->version);
     fputc('(', file);
-    const int n_in = op != node->op ? 1 : node->n_in;
-    for (int i = 0; i < n_in; i++) {
+    for (int i = 0; i < op.n_in; i++) {
         fputs(i > 0 ? ", " : "", file);
-        weft_id_print(fixed != 0 ? fixed : node->in[i], file);
+        weft_id_print(numbers->values[op.in[i]], file);
     }
     fputc(')', file);
-    if (op == node->op && weft_op_attributes(op) != NULL) {
-        fputc(' ', file);
-        weft_saved_put_attributes(weft_op_attributes(op), node->attributes, file);
-    }
-    put_marks(node, file);
+    if (op.op == node->op) put_attributes(node, numbers, file);
+    put_marks(node, numbers, file);
     return WEFT_OK;
 }
 

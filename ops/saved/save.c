@@ -52,21 +52,31 @@ static void put_head(const weft_graph *graph, const weft_saving *what, FILE *fil
     put_default("layout", what->layout, file);
     put_default("checkpoint", what->checkpoint, file);
     if (what->is_frozen) fputs("frozen\n", file);
-    if (s->scale != 0)
+    if (s->scale != 0 && !what->is_frozen)
         fprintf(file, "loss_scale %u %u %u %u %lld %d %u\n", s->scale, s->good, s->updates, s->step,
                 (long long)s->growth, s->is_used ? 1 : 0, s->is_finite);
+}
+
+static weft_status put_numbered(const weft_graph *graph, const weft_saving *what,
+                                const weft_saved_numbers *numbers, FILE *file, weft_error *error)
+{
+    put_head(graph, what, file);
+    weft_saved_put_scans(graph, numbers, file);
+    for (uint32_t n = 1; n < graph->n_nodes; n++)
+        WEFT_TRY(weft_saved_put_node(graph, n, numbers, file, error));
+    for (int i = 0; i < what->outputs.n_values; i++)
+        fprintf(file, "output %%%u\n", numbers->values[what->outputs.values[i].id]);
+    return WEFT_OK;
 }
 
 static weft_status put(const weft_graph *graph, const weft_saving *what, FILE *file,
                        weft_error *error)
 {
-    put_head(graph, what, file);
-    weft_saved_put_scans(graph, file);
-    for (uint32_t n = 1; n < graph->n_nodes; n++)
-        WEFT_TRY(weft_saved_put_node(graph, n, what->is_frozen, file, error));
-    for (int i = 0; i < what->outputs.n_values; i++)
-        fprintf(file, "output %%%u\n", what->outputs.values[i].id);
-    return WEFT_OK;
+    weft_saved_numbers numbers = {0};
+    weft_status status = weft_saved_number(graph, what, &numbers, error);
+    if (status == WEFT_OK) status = put_numbered(graph, what, &numbers, file, error);
+    free(numbers.values);
+    return status;
 }
 
 static weft_status fail_write(const char *path, weft_error *error)

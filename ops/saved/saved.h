@@ -40,14 +40,37 @@ void weft_saved_put_attributes(const weft_attributes *attributes, const void *va
 /* Into values [attributes->bytes], which are zero. */
 bool weft_saved_attributes(weft_saved_text *t, const weft_attributes *attributes, void *values);
 
+/* ---- what is written (needed.c) ------------------------------------------------------------------ */
+
+/* Numbers in the file by those of the graph; 0: it is not written. `values` is malloc-ed and has all of it. */
+typedef struct weft_saved_numbers {
+    uint32_t *values, *scans; /* [n_tensors], [n_scans] */
+    bool is_frozen;
+} weft_saved_numbers;
+
+/* All of the graph; frozen, what the outputs need. */
+weft_status weft_saved_number(const weft_graph *graph, const weft_saving *what,
+                              weft_saved_numbers *numbers, weft_error *error);
+
+/* What stands for a node in the file: its op and operands, or `same` of the one that stands for it. */
+typedef struct weft_saved_op {
+    const weft_op *op;
+    const uint32_t *in;
+    int n_in;
+} weft_saved_op;
+
+/* A failure: it cannot be written. (nodes.c) */
+weft_status weft_saved_op_of(const weft_graph *graph, const weft_node *node, bool is_frozen,
+                             weft_saved_op *op, weft_error *error);
+
 /* ---- lines --------------------------------------------------------------------------------------- */
 
 /* nodes.c. Writing a node says whether it can be. */
-weft_status weft_saved_put_node(const weft_graph *graph, uint32_t node, bool is_frozen, FILE *file,
-                                weft_error *error);
+weft_status weft_saved_put_node(const weft_graph *graph, uint32_t node,
+                                const weft_saved_numbers *numbers, FILE *file, weft_error *error);
 bool weft_saved_node(weft_saved_text *t);
 /* scans.c: the tables of scans and of parts; how nodes and scans hang together, when all have been read. */
-void weft_saved_put_scans(const weft_graph *graph, FILE *file);
+void weft_saved_put_scans(const weft_graph *graph, const weft_saved_numbers *numbers, FILE *file);
 bool weft_saved_scan(weft_saved_text *t);
 bool weft_saved_part(weft_saved_text *t);
 bool weft_saved_check_scans(weft_saved_text *t);

@@ -14,13 +14,14 @@ static void put_if(const char *what, int64_t number, FILE *file)
     if (number != 0) fprintf(file, " %s %lld", what, (long long)number);
 }
 
-static void put_scan(const weft_scan *scan, uint32_t s, FILE *file)
+static void put_scan(const weft_scan *scan, uint32_t s, const weft_saved_numbers *numbers,
+                     FILE *file)
 {
     fprintf(file, "scan %u trips %lld trip %%%u random %u %u", s, (long long)scan->trips,
-            scan->trip, scan->random_begin, scan->random_end);
-    put_if("within", scan->parent, file);
-    put_if("mirrors", scan->mirrors, file);
-    put_if("repeats", scan->repeats, file);
+            numbers->values[scan->trip], scan->random_begin, scan->random_end);
+    put_if("within", numbers->scans[scan->parent], file);
+    put_if("mirrors", numbers->scans[scan->mirrors], file);
+    put_if("repeats", numbers->scans[scan->repeats], file);
     if (scan->over.dim != NULL) {
         fputs(" over ", file);
         weft_saved_put(scan->over.dim, file);
@@ -29,11 +30,12 @@ static void put_scan(const weft_scan *scan, uint32_t s, FILE *file)
     fputc('\n', file);
 }
 
-void weft_saved_put_scans(const weft_graph *graph, FILE *file)
+/* Parts say what gradients compute again: of a frozen program nobody takes any. */
+void weft_saved_put_scans(const weft_graph *graph, const weft_saved_numbers *numbers, FILE *file)
 {
     for (uint32_t s = 1; s < graph->n_scans; s++)
-        put_scan(&graph->scans[s], s, file);
-    for (uint32_t p = 1; p < graph->n_parts; p++) {
+        if (numbers->scans[s] != 0) put_scan(&graph->scans[s], numbers->scans[s], numbers, file);
+    for (uint32_t p = 1; p < graph->n_parts && !numbers->is_frozen; p++) {
         fprintf(file, "part %u nodes %u %u", p, graph->parts[p].begin, graph->parts[p].end);
         put_if("within", graph->parts[p].parent, file);
         put_if("in", graph->parts[p].scan, file);

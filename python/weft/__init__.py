@@ -34,13 +34,14 @@ import ctypes
 import importlib
 import json
 import os
+import signal
 import warnings
 import weakref
 from collections import namedtuple
 
 import numpy
 
-from . import _c as c, _frames, _numbers
+from . import _c as c, _frames, _interrupt, _numbers, _show
 from ._call import built as _built, call, lock as _lock, constant_beside, filled, is_plain
 from ._convert import checked, dtype_number, finish, from_c, has_raised, to_c
 from ._numbers import DTYPES
@@ -62,6 +63,9 @@ def _dtype_name(given):
 def _close_world(pid):
     if pid == os.getpid():  # of a process that was forked its parent closes it
         c.lib.weft_world_close()
+
+
+_Failure, _SIGINT = c.types["weft_error"], int(signal.SIGINT)
 
 
 class _World:
@@ -212,18 +216,18 @@ class Program(Handle):
         index: a fraction or NaN for integers, what is past the range, masked elements, what is no real number. Of a variable all
         ranks call it."""
         value = self._value(value, "write")
-        what = f"write: {value.name or 'the value'}"
-        array = _numbers.array_of(data, value.dtype, tuple(d.size for d in value.dims), what)
-        self._write_ready(value, array)
+        shape, dtype, _ = value.array_kind
+        if type(data) is not numpy.ndarray or data.dtype != dtype or data.shape != shape or not data.flags.c_contiguous:
+            data = _numbers.array_of(data, value.dtype, shape, f"write: {value.name or 'the value'}")
+        self._write_ready(value, data)
 
     def _write_ready(self, value, array):
         """An array of the value's dims and dtype, whose numbers were looked at."""
         if value.dtype == "bf16":
             array = _numbers.to_bf16(array)
-        error = c.types["weft_error"]()
+        error = _Failure()
         with _lock:
-            checked(c.lib.weft_write(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                     ctypes.byref(error)), error)
+            checked(c.lib.weft_write(self.handle, value._c, value.array_kind[2], array.ctypes.data, array.nbytes, ctypes.byref(error)), error)
 
     def find(self, name):
         """The input, variable, slot or named value of that name that the program keeps."""
@@ -233,11 +237,23 @@ class Program(Handle):
         return Value(self.values[0].graph, value)
 
     def run(self, times=1):
-        """So many runs. All ranks call it. Ctrl-C stops between two of them, and the program may go on."""
-        error = c.types["weft_error"]()
+        """So many runs. All ranks call it. Ctrl-C stops between two of them, or in one that has not written a variable yet, which does
+        not count then; and the program may go on."""
+        may_stop = _interrupt.may_stop()
         for _ in range(_numbers.number(times, ctypes.c_uint64, "run: times")):
-            with _lock:
-                checked(c.lib.weft_run(self.handle, ctypes.byref(error)), error)
+            self._run_once(may_stop)
+
+    def _run_once(self, may_stop):
+        error, is_stopped = _Failure(), False
+        with _lock:
+            if may_stop:
+                status = c.lib.weft_run_until(self.handle, _SIGINT, ctypes.byref(error))
+                is_stopped = c.lib.weft_was_stopped(self.handle)
+            else:
+                status = c.lib.weft_run(self.handle, ctypes.byref(error))
+        checked(status, error)
+        if is_stopped:
+            raise KeyboardInterrupt
 
     def read(self, value):
         """The whole tensor of a value (or of its name) as an array; a scalar as a number.
@@ -248,15 +264,15 @@ class Program(Handle):
             if mesh.is_root:
                 print(loss_now)
         """
-        value = self._value(value, "read")
-        is_bf16 = value.dtype == "bf16"
-        array = numpy.empty([d.size for d in value.dims], numpy.uint16 if is_bf16 else DTYPES[value.dtype])
-        error = c.types["weft_error"]()
+        array = self._read_array(self._value(value, "read"))
+        return array if array.shape else array.item()
+
+    def _read_array(self, value):
+        shape, dtype, number = value.array_kind
+        array, error = numpy.empty(shape, dtype), _Failure()
         with _lock:
-            checked(c.lib.weft_read(self.handle, value._c, dtype_number(value.dtype), array.ctypes.data, array.nbytes,
-                                    ctypes.byref(error)), error)
-        array = _numbers.from_bf16(array) if is_bf16 else array
-        return array if value.dims else array.item()
+            checked(c.lib.weft_read(self.handle, value._c, number, array.ctypes.data, array.nbytes, ctypes.byref(error)), error)
+        return _numbers.from_bf16(array) if value.dtype == "bf16" else array
 
     def plan_usage(self, rank=0):
         """What one run needs of a rank, before it ever runs: bytes, flops, steps. Local, as all that follows."""
@@ -298,6 +314,9 @@ class Program(Handle):
         libc.free(text)
         checked(status, error)
         return json.loads(plan)
+
+    def _repr_html_(self):
+        return _show.plan_html_of(self.plan())
 
 
 # ---- functions ----------------------------------------------------------------------------------------------------------
@@ -379,18 +398,14 @@ def cond(condition, *given):
     return _cond(condition, *given) if given and callable(given[0]) else call("weft_cond", condition, *given)
 
 
-def _is_lazy_call(function, given, options):
+def _is_lazy_call(takes_graph, given, options):
     """Whether a lazy tensor is among the arguments; or a graph is missing, and a session stands in."""
-    if is_lazy(given) or is_lazy(options.values()):
+    if is_lazy(given) or options and is_lazy(options.values()):
         return True
-    takes_graph = function["returns"] == "weft_value" and any(p["type"] == "weft_graph *" for p in function["parameters"])
     return takes_graph and not any(isinstance(item, (Handle, Value)) for item in (*given, *options.values())) and len(given) + len(options) > 0
 
 
 def _lazily(name, given, options):
-    function = c.functions["weft_" + name]
-    if any(p["type"] == "const weft_optimizer_options *" for p in function["parameters"]):
-        return Optimizer(name, **options).step(*given)
     if name == "assign":
         return given[0].assign(*given[1:])
     return record(name, given, options)
@@ -431,9 +446,16 @@ def __getattr__(name):
         way_out = f"; weft.c.lib.weft_{name} is the C function" if function else _numbers.did_you_mean(name, __dir__())
         raise AttributeError(f"weft has no {name}{way_out}")
 
+    takes = {p["type"] for p in function["parameters"]}
+    takes_graph = function["returns"] == "weft_value" and "weft_graph *" in takes
+    is_optimizer = "const weft_optimizer_options *" in takes
+    is_op = not is_optimizer and name != "assign"
+
     def wrapper(*given, **options):
-        if _is_lazy_call(function, given, options):
-            return _lazily(name, given, options)
+        if is_op and given and isinstance(given[0], Tensor):
+            return record(name, given, options)
+        if _is_lazy_call(takes_graph, given, options):
+            return Optimizer(name, **options).step(*given) if is_optimizer else _lazily(name, given, options)
         return call(function["name"], *given, **options)
 
     wrapper.__name__ = wrapper.__qualname__ = name

@@ -9,6 +9,8 @@
 
 Variables have the names that C gives them under the path of attributes, first/weight: those of checkpoints.
 """
+import types
+
 import numpy
 
 from . import _c as c, _call
@@ -16,7 +18,7 @@ from ._convert import without_const
 from ._numbers import did_you_mean
 from ._record import Info, Node, infos, place_of_user
 from ._session import Session
-from ._tensor import Tensor, record, tensor
+from ._tensor import Tensor, emit, is_mapped, made_of, record, tensor
 from ._variable import VariableTensor, _grads, act, variable, variables_of
 from ._values import Error
 
@@ -74,23 +76,35 @@ class Layer(Named):
         for option in options:
             if option not in fields and option[:-1] not in fields:
                 raise TypeError(f"{kind} has no option {option}{did_you_mean(option, fields)}; there are {', '.join(fields)}")
-        self.kind, self.options, self.function = kind, options, function
-        self._attribute = name
-        self._called = f"weft.{kind}"
+        self.kind, self.options, self.function = kind, types.MappingProxyType(options), function
+        self._attribute, self._nodes = name, {}
+        self._called, self._ways_out = f"weft.{kind}", _call.filled(function)
 
     def __call__(self, /, *given, **more):
+        info = None if more or len(given) != 1 else self._nodes.get(getattr(getattr(given[0], "_weft_node", None), "type", None))
+        if info is not None and not is_mapped():
+            return emit(info, (given[0]._weft_node,), place_of_user())
         path = self._path or self.settled()
         if not path:
             raise Error(1, f"{self.kind}: it has no name; make it an attribute of a weft.Module, or give it one, as name=\"first\"")
         made = record(self.kind, given, {"name": path, **self.options, **more})
+        if isinstance(made, Tensor) and len(given) == 1 and isinstance(given[0], Tensor) and not more and not is_mapped():
+            info = made._weft_node.info
+            if len(info.operands) == 1:  # no option is a tensor
+                self._nodes[info.operands[0]] = info
         return self._without_update(made)
+
+    def __getstate__(self):
+        return {**self.__dict__, "options": dict(self.options), "_nodes": {}}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, options=types.MappingProxyType(state["options"]))
 
     def _without_update(self, made):
         """What a layer has to change itself (averages of batch norm) is done with the next step."""
-        ways_out = _call.filled(self.function)
-        if "update" not in ways_out or not isinstance(made, tuple):
+        if "update" not in self._ways_out or not isinstance(made, tuple):
             return made
-        update = made[1 + ways_out.index("update")]
+        update = made[1 + self._ways_out.index("update")]
         if update is not None:
             update._weft_node.session.also.append(update._weft_node)
         return made[0]
@@ -171,24 +185,20 @@ class Module(Named):
                 raise KeyError(f"load_state_dict: {type(self).__name__} has no {name}{did_you_mean(name, mine)}; it has {', '.join(mine) or 'none: call it once'}")
             mine[name].write(array)
 
-    def save(self, folder, step=0, **options):
-        """A checkpoint of the session's variables, slots of optimizers too: what C's programs and `weft ckpt` read."""
+    def save(self, folder, step=None, **options):
+        """A checkpoint of the session's variables, slots of optimizers too: what C's programs and `weft ckpt` read. step: those that
+        the session has made. All processes call it."""
         session = Session.now()
         if session.holder is None:
             raise Error(1, "save: no variable has a number yet; call the module and read what it gives")
         opened = _call.call("weft_checkpoints_open", folder, options or None)
-        _call.call("weft_checkpoints_save", opened, session.holder, dict(step=step, seed=session.seed))
+        _call.call("weft_checkpoints_save", opened, session.holder, dict(step=session.steps if step is None else step, seed=session.seed))
         _call.call("weft_checkpoints_wait", opened)
 
     def load(self, folder, step=-1):
-        session = Session.now()
-        if session.holder is None:
-            raise Error(1, "load: no variable is there yet; call the module and read what it gives, then load")
-        opened = _call.call("weft_checkpoints_open", folder, None)
-        state = _call.call("weft_checkpoints_restore", opened, session.holder, step)
-        for one in session.states.values():
-            one.changed()
-        return state
+        """Variables of a checkpoint, by their names: at once, or when the module and its optimizer make them; steps count on from it.
+        All processes call it."""
+        return Session.now().load(folder, step)
 
 
 class Optimizer:
@@ -219,8 +229,9 @@ class Optimizer:
             for one in variables:
                 _grads[one.state].needs = True
         else:
-            reached = {state.name for state in variables_of(loss)}
-            variables = None if variables is None else [one for one in variables if one.name in reached]
+            if variables is not None:
+                reached = {state.name for state in variables_of(loss)}
+                variables = [one for one in variables if one.name in reached]
             operands = [loss._weft_node, *[one._weft_node for one in variables or ()]]
         has_rate = callable(self.rate) or isinstance(self.rate, Tensor) or self.rate != self._first
         if has_rate:
@@ -276,7 +287,7 @@ class Batches:
         order = numpy.array([lib.weft_permute(key, self.n, i) for i in range(self.n)]) if self.shuffle else numpy.arange(self.n)
         for at in range(len(self)):
             chosen = order[at * self.batch:(at + 1) * self.batch]
-            yield tuple(tensor(array[chosen], dims) for array, dims in self.arrays)
+            yield tuple(made_of(array[chosen], dims) for array, dims in self.arrays)
 
 
 class Dataset:

@@ -76,7 +76,7 @@ def _to_integers(array, dtype, what, at):
             _refuse(array, array < limits.min, dtype, what, at, past)
         if int(array.max()) > limits.max:
             _refuse(array, array > limits.max, dtype, what, at, past)
-    return array.astype(DTYPES[dtype])
+    return array.astype(DTYPES[dtype], copy=False)
 
 
 _ONE, _HALF = numpy.uint32(1), numpy.uint32(16)  # numpy takes a plain 1 for 64 bits where the other is one number
@@ -92,16 +92,16 @@ def to_bf16(array):
     low = numpy.where(numpy.abs(near) > numpy.abs(array), numpy.nextafter(near, numpy.float32(0)), near)
     bits = numpy.where(is_cut, low.view(numpy.uint32) | _ONE, near.view(numpy.uint32))
     rounded = bits + numpy.uint32(0x7FFF) + (bits >> _HALF & _ONE)
-    return (numpy.where(numpy.isnan(array), bits | numpy.uint32(0x400000), rounded) >> _HALF).astype(numpy.uint16)
+    return numpy.asarray((numpy.where(numpy.isnan(array), bits | numpy.uint32(0x400000), rounded) >> _HALF).astype(numpy.uint16))
 
 
 def from_bf16(halves):
-    return (halves.astype(numpy.uint32) << _HALF).view(numpy.float32)
+    return numpy.asarray((halves.astype(numpy.uint32) << _HALF).view(numpy.float32))  # of one number numpy has made no array
 
 
 def _to_floats(array, dtype, what, at):
     with numpy.errstate(over="ignore"):
-        made = from_bf16(to_bf16(array)) if dtype == "bf16" else array.astype(DTYPES[dtype])
+        made = from_bf16(to_bf16(array)) if dtype == "bf16" else array.astype(DTYPES[dtype], copy=False)
     if array.dtype != made.dtype or dtype == "bf16":
         bad = numpy.isinf(made) & numpy.isfinite(array)
         if bad.any():
@@ -133,8 +133,10 @@ def _long_float(array, at, dtype, what):
 
 
 def fit(array, dtype, what, at=()):
-    """The array in DTYPES[dtype], each number the same, or rounded where a float has fewer digits."""
+    """The array in DTYPES[dtype], each number the same, or rounded where a float has fewer digits; itself, where it is so already."""
     kind = array.dtype.kind
+    if array.dtype == DTYPES[dtype] and dtype != "bf16":
+        return array
     if kind == "O":
         return _of_objects(array, dtype, what)
     if kind not in "biuf":
@@ -160,7 +162,7 @@ def _check_unmasked(data, what):
 
 
 def array_of(data, dtype, shape, what):
-    """What is to be written: of that shape, in DTYPES[dtype]."""
+    """What is to be written: of that shape, in DTYPES[dtype]. It may be the caller's own array."""
     _check_unmasked(data, what)
     try:
         array = numpy.asarray(data)

@@ -140,6 +140,8 @@ class Hole:
 
 def freeze(given, operands):
     """A key of one argument, its tensors by their types; they are put behind the operands."""
+    if type(given) is str:
+        return given
     node = getattr(given, "_weft_node", None)
     if node is not None:
         operands.append(node)

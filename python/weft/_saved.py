@@ -13,6 +13,7 @@ from . import _c as c, _call, _numbers
 from ._convert import checked
 from ._record import fill
 from ._session import Session
+from ._stored import Stored
 from ._tensor import Tensor
 from ._trace import Trace, _tensors_in, placeholder
 from ._values import Error, Value
@@ -227,27 +228,13 @@ class Saved:
 
     def restore(self, checkpoint):
         """The variables, by their names, from a checkpoint, a folder of them, or a run. All processes call it."""
-        stored = _call.call("weft_stored_open", os.fspath(checkpoint))
-        at = {c.lib.weft_stored_tensor_at(stored.handle, i).contents.name.decode(): i for i in range(c.lib.weft_stored_n_tensors(stored.handle))}
+        stored = Stored(checkpoint)
         for name in self.variables():
-            if name not in at:
-                raise Error(1, f"load: checkpoint {checkpoint} has no variable {name}{_numbers.did_you_mean(name, at)}; name that of its training, or "
-                               "give checkpoint=False")
-            self._fill(stored, c.lib.weft_stored_tensor_at(stored.handle, at[name]).contents, at[name], checkpoint)
-        state = c.types["weft_checkpoint_state"]()
-        c.lib.weft_stored_state(stored.handle, c.ctypes.byref(state))
-        c.lib.weft_set_runs(self.program.handle, state.step)  # an optimizer counts on
-
-    def _fill(self, stored, tensor, at, checkpoint):
-        value = self.program.find(tensor.name.decode())
-        dims, dtype = tuple((tensor.shape.dims[d].name.decode(), tensor.shape.dims[d].size) for d in range(tensor.shape.n_dims)), tensor.dtype.decode()
-        if dims != tuple(map(tuple, value.dims)) or dtype != value.dtype:
-            raise Error(1, f"load: variable {value!r} is {dims} {dtype} in checkpoint {checkpoint}; name that of its training")
-        error, data = c.types["weft_error"](), numpy.empty(tensor.bytes, numpy.uint8)
-        checked(c.lib.weft_stored_read(stored.handle, at, data.ctypes.data, c.ctypes.byref(error)), error)
-        with _call.lock:
-            checked(c.lib.weft_write(self.program.handle, value._c, _call.c.constants["WEFT_" + dtype.upper()], data.ctypes.data, data.nbytes,
-                                     c.ctypes.byref(error)), error)
+            if name not in stored.at:
+                raise Error(1, f"load: checkpoint {checkpoint} has no variable {name}{_numbers.did_you_mean(name, stored.at)}; name that of its "
+                               "training, or give checkpoint=False")
+            stored.fill(self.program, name)
+        c.lib.weft_set_runs(self.program.handle, stored.state.step)  # an optimizer counts on
 
     def __call__(self, *given, **named):
         """One run. All processes call it, with the same arrays."""

@@ -5,15 +5,17 @@ together are the key of a dictionary of programs, so a loop compiles once. Progr
 it, and every later one has all of them (weft_compile_options.share).
 """
 import os
-import signal
 import threading
 import warnings
 import weakref
 
 import numpy
 
-from . import _call, _numbers
+from . import _call, _numbers, _values
+from ._convert import from_c
+from ._interrupt import Deferred
 from ._record import Info, Node, Type, said_place, values_in
+from ._stored import Stored
 from ._values import Error
 
 MOST_PENDING = 10000  # nodes that nobody has read: a loop that never reads is computed in parts of so many
@@ -31,15 +33,21 @@ class State:
 
     def __init__(self, session, name, of_type, initial=None, made_by=None, slot_of=None):
         self.session, self.name, self.type, self.initial, self.made_by, self.slot_of = session, name, of_type, initial, made_by, slot_of
-        self.version, self.written = 0, None
+        self.version, self.written, self._node = 0, None, None
         self.info = Info(name, (of_type,), None, (name,))
         self.info.state = self
-        self.node = Node(self.info, (), of_type, None, True, session)
+
+    @property
+    def node(self):
+        """That of its number as it is now."""
+        if self._node is None:
+            self._node = Node(self.info, (), self.type, None, True, self.session)
+        return self._node
 
     def changed(self):
         """Its number is another now: what was computed of the old one has it no more."""
         self.version += 1
-        self.node = Node(self.info, (), self.type, None, True, self.session)
+        self._node = None
 
     def build(self, graph):
         """In a graph where it is not yet."""
@@ -63,11 +71,12 @@ class State:
 class Compiled:
     """One recorded structure as a program: inputs and outputs by place."""
 
-    def __init__(self, program, inputs, outs, names, is_step, is_random):
-        self.program, self.inputs, self.outs, self.names = program, inputs, outs, names
+    def __init__(self, program, inputs, outs, states, is_step, is_random):
+        self.program, self.inputs, self.outs, self.states = program, inputs, outs, states
         self.is_step, self.is_random = is_step, is_random
         self.written = [None] * len(inputs)  # the nodes whose numbers the inputs hold
         self.unread = []  # (weak node, number of the output), of the last run
+        self.next_run = None  # the number that the program gives its next run
 
     def settle(self):
         """Numbers of the last run that somebody may still ask for are read before the next one."""
@@ -79,29 +88,7 @@ class Compiled:
         self.unread = []
 
     def read(self, at):
-        return numpy.asarray(self.program.read(self.outs[at]))
-
-
-class _Deferred:
-    """Ctrl-C waits until what was computed is written down."""
-
-    def __enter__(self):
-        self.was = self.seen = None
-        if threading.current_thread() is threading.main_thread():
-            self.was = signal.getsignal(signal.SIGINT)
-            if self.was not in (None, signal.SIG_IGN, signal.SIG_DFL):
-                signal.signal(signal.SIGINT, self.note)
-            else:
-                self.was = None
-
-    def note(self, *given):
-        self.seen = given
-
-    def __exit__(self, *given):
-        if self.was is not None:
-            signal.signal(signal.SIGINT, self.was)
-            if self.seen is not None:
-                self.was(*self.seen)
+        return numpy.asarray(self.program._read_array(self.outs[at]))
 
 
 class Session:
@@ -118,9 +105,12 @@ class Session:
         self.seed, self.options = seed, options
         self.seen = set()  # names of dims
         self.states, self.kept = {}, set()  # all variables by name; names of those that the holder has
+        self.states_of = {}  # those that a kind of node makes
+        self.stored = None  # a checkpoint that was loaded: variables that are made later are filled from it
+        self.waits = False  # whether a variable has numbers that its holder has not yet
         self.holder = None  # the program that has the variables
         self.programs, self.pending, self.by_place = {}, [], {}
-        self.steps = self.draws = self.marks = 0
+        self.steps = self.draws = 0
         self.also = []  # updates of layers (batch norm), for the next step
         self.trace = None  # what is being recorded for jit, or for the body of a scan
         self.lock = threading.RLock()
@@ -156,7 +146,7 @@ class Session:
     def check(self):
         if self.is_closed:
             raise Error(1, "this session is closed, and with it its tensors that were not read before; open another by weft.session")
-        if self.pid != os.getpid():
+        if self.pid != _values._process:
             raise Error(1, "this session belongs to the process that was forked; ranks are threads, which a fork leaves behind: open a session "
                            "of the child's own, by weft.session")
 
@@ -189,7 +179,7 @@ class Session:
             if state.name in self.kept:
                 self.holder.write(state.name, array)
             else:
-                state.written = array
+                state.written, self.waits = array, True
             state.changed()
 
     def _register(self, program):
@@ -217,29 +207,31 @@ class Session:
     def walk(self, roots):
         """The nodes that the roots need, operands first, and what says how they hang together. What is computed already is an input,
         unless a gradient goes through it."""
-        self.marks += 1
         differentiates = self._differentiates(roots)
-        mark, order, leaves, key, stack = (self, self.marks), [], [], [], list(reversed(roots))
+        mark, order, leaves, key, stack = object(), [], [], [], roots[::-1]
         while stack:
-            node = stack[-1]
-            if node.mark == mark:
-                stack.pop()
+            node = stack.pop()
+            if node.mark is mark:
                 continue
+            operands, info = node.operands, node.info
             known = node.data is not None or node.home is not None
-            is_leaf = known and not (differentiates and node.needs and node.operands) or node.info.state is not None or not node.operands
-            waiting = () if is_leaf else [operand for operand in node.operands if operand.mark != mark]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
+            is_leaf = not operands or info.state is not None or known and not (differentiates and node.needs)
+            if not is_leaf:
+                waiting = [operand for operand in operands if operand.mark is not mark]
+                if waiting:
+                    stack.append(node)
+                    waiting.reverse()
+                    stack += waiting
+                    continue
             node.mark, node.at = mark, len(order)
             order.append(node)
-            if known and is_leaf and node.info.state is None:
+            if known and is_leaf and info.state is None:
                 leaves.append(node)
                 key.append(node.type.leaf.number)
             else:
-                key.append(node.info.number)
-                key.extend([-1 - operand.at for operand in node.operands])
+                key.append(info.number)
+                for operand in operands:
+                    key.append(-1 - operand.at)
         key.append(0)
         key.extend([root.at for root in roots])
         return order, tuple(key), leaves
@@ -266,9 +258,9 @@ class Session:
             outs = [node for node in wanted if node.data is None and node.home is None]
             chosen = {id(node) for node in outs}
             for node in pending:
-                if node.ref is not None and node.ref() is not None and node.data is None and node.home is None and node.failed is None:
-                    if id(node) not in chosen:
-                        outs.append(node)
+                ref = node.ref
+                if ref is not None and ref() is not None and node.data is None and node.home is None and node.failed is None and id(node) not in chosen:
+                    outs.append(node)
             if not outs and not effects:
                 return
             try:
@@ -298,21 +290,27 @@ class Session:
             if compiled.written[at] is not node:
                 compiled.program._write_ready(compiled.inputs[at], data_of(node))
                 compiled.written[at] = node
-        for name in compiled.names:
-            state = self.states[name]
-            if state.written is not None:
-                compiled.program.write(name, state.written)
-                state.written = None
-        self._number_run(compiled)
-        with _Deferred():
-            compiled.program.run()
+        if self.waits:
+            self._write_states(compiled)
+        runs = self._number_run(compiled)
+        with Deferred() as ctrl_c:
+            compiled.program._run_once(ctrl_c.may_stop)
+            compiled.next_run = runs + 1
             self.steps += compiled.is_step
-            for name in compiled.changes:
-                self.states[name].changed()
+            for state in compiled.changes:
+                state.version += 1
+                state._node = None
             compiled.unread = []
             for at, node in enumerate(outs):
                 if node.info.state is None:
                     self._keep(compiled, at, node)
+
+    def _write_states(self, compiled):
+        for state in compiled.states:
+            if state.written is not None:
+                compiled.program.write(state.name, state.written)
+                state.written = None
+        self.waits = any(state.written is not None for state in self.states.values())
 
     def _number_run(self, compiled):
         """Steps are counted by the session, whatever program makes them; other random numbers have numbers of their own."""
@@ -320,7 +318,10 @@ class Session:
         if compiled.is_random and not compiled.is_step:
             self.draws += 1
             runs = (runs + self.draws * 0x9E3779B1) & 0x7FFFFFFF  # far from those of steps
-        _call.c.lib.weft_set_runs(compiled.program.handle, runs)
+        if compiled.next_run != runs:
+            _call.c.lib.weft_set_runs(compiled.program.handle, runs)
+        compiled.next_run = None  # until it is over
+        return runs
 
     def _keep(self, compiled, at, node):
         if compiled.is_small[at]:
@@ -350,13 +351,37 @@ class Session:
         program = Program(self.mesh, self.layout, list({value._c.id: value for value in made + kept}.values()), **options)
         names = self._register(program)
         if names - self.kept:
+            self._restore(program, names - self.kept)
             self.holder, self.kept = program, self.kept | names
-        compiled = Compiled(program, inputs, made[:len(outs)], sorted(names), is_step,
+        compiled = Compiled(program, inputs, made[:len(outs)], [self.states[name] for name in sorted(names)], is_step,
                             any(node.info.is_random for node in order))
         compiled.is_small = [numpy.prod([d.size for d in node.type.dims], dtype=float) <= _SMALL for node in outs]
-        compiled.changes = compiled.names if effects else ()
+        compiled.changes = compiled.states if effects else ()
         self.programs[key] = compiled
         return compiled
+
+    def _restore(self, program, names):
+        """What a checkpoint has of variables that are new: layers that were called after it was loaded, slots of optimizers."""
+        for name in sorted(names):
+            if self.stored is not None and name in self.stored.at:
+                self.stored.fill(program, name)
+
+    def load(self, folder, step=-1):
+        """Variables by their names, those that are there and those that will be; steps count on. All processes call it."""
+        state = None
+        with self.lock:
+            if self.holder is not None:
+                opened = _call.call("weft_checkpoints_open", folder, None)
+                state = _call.call("weft_checkpoints_restore", opened, self.holder, step)
+                step = state.step
+            self.stored = Stored(folder, None if step < 0 else step)
+            self.steps = self.stored.state.step
+            for compiled in self.programs.values():
+                compiled.next_run = None  # the holder's is that of the checkpoint
+            for one in self.states.values():
+                one.written = None
+                one.changed()
+        return state if state is not None else from_c("weft_checkpoint_state", self.stored.state, None)
 
     def built(self, graph, order, values, outs, effects):
         """The nodes in a graph that has the inputs, by their ids in `values`: the values of outs and effects, and of all variables."""

@@ -58,3 +58,45 @@ def svg_of(session, dims):
 def html_of(tensor):
     node = tensor._weft_node
     return f"<div>{svg_of(node.session, node.type.dims)}<pre>{html.escape(text_of(tensor))}</pre></div>"
+
+
+# ---- plans ------------------------------------------------------------------------------------------------------------------
+
+_MOST_TENSORS = 30  # rows of a plan's table
+
+
+def _bytes(n):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024 or unit == "GiB":
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+
+
+def _bar(parts):
+    """One bar of a rank's memory, in proportion: [(name, bytes)]."""
+    total, x, cells = sum(size for _, size in parts) or 1, 0.0, []
+    for at, (name, size) in enumerate(parts):
+        width = 480 * size / total
+        cells.append(f'<rect x="{x:.1f}" y="0" width="{width:.1f}" height="20" fill="{_COLOURS[at]}"><title>{name}: {_bytes(size)}</title></rect>'
+                     f'<text x="{120 * at}" y="36" font-size="12" fill="{_COLOURS[at]}">{name} {_bytes(size)}</text>')
+        x += width
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="480" height="42">{"".join(cells)}</svg>'
+
+
+def _table(head, rows):
+    lines = []
+    for kind, row in [("th", head), *[("td", row) for row in rows]]:
+        lines.append("<tr>" + "".join(f"<{kind}>{html.escape(str(item))}</{kind}>" for item in row) + "</tr>")
+    return f"<table>{''.join(lines)}</table>" if rows else ""
+
+
+def plan_html_of(plan):
+    """What one rank holds, what it moves, and where each tensor lives."""
+    memory, tensors = plan["memory"], plan["tensors"]
+    parts = [("variables", memory["parameters"]), ("slots", memory["slots"]), ("inputs", memory["inputs"]), ("temporaries", memory["arena"])]
+    head = html.escape(f"mesh {plan['mesh'] or 'of one rank'}, layout {plan['layout'] or 'none'}: {plan['steps']} steps, {plan['flops']:.3g} flops a rank")
+    moved = [(line["axes"], line["collective"], line["count"], _bytes(line["bytes"])) for line in plan["traffic"]]
+    placed = [(t["name"], t["kind"], t["dtype"], t["spec"], _bytes(t["bytes"])) for t in tensors[:_MOST_TENSORS]]
+    more = f"<p>and {len(tensors) - _MOST_TENSORS} more</p>" if len(tensors) > _MOST_TENSORS else ""
+    return (f"<div><p>{head}</p>{_bar(parts)}{_table(('axes', 'collective', 'times', 'bytes of a rank'), moved)}"
+            f"{_table(('tensor', 'kind', 'dtype', 'where', 'bytes of a rank'), placed)}{more}</div>")

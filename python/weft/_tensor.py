@@ -5,6 +5,7 @@
     print(h.mean())                     computed here, by one program that the next trip of the loop finds again
 """
 import contextlib
+import math
 import sys
 import weakref
 
@@ -28,7 +29,9 @@ def emit(info, operands, place):
         if operand.needs:
             needs = True
     if info.variables:
-        states = [session.state(name, of_type, made_by=info) for name, of_type in info.variables.items()]
+        states = session.states_of.get(info)
+        if states is None:
+            states = session.states_of[info] = [session.state(name, of_type, made_by=info) for name, of_type in info.variables.items()]
         operands, needs = (*operands, *[state.node for state in states]), True
     if info.shape is not None:
         base = Node(info, operands, info.types[0], place, needs, session)
@@ -57,6 +60,10 @@ def vmapped(dim):
         yield
     finally:
         _hidden.pop()
+
+
+def is_mapped():
+    return bool(_hidden)
 
 
 def _mapped(name, given, options):
@@ -188,7 +195,7 @@ class Tensor:
 
     @property
     def size(self):
-        return int(numpy.prod(self.shape, dtype=int))
+        return math.prod(self.shape)
 
     @property
     def spec(self):
@@ -217,7 +224,7 @@ class Tensor:
     def item(self):
         if self.size != 1:
             raise ValueError(f"item: the tensor is {self._weft_node.type}; one of a single element is wanted, as .mean() gives")
-        return self._data().reshape(()).item()
+        return self._data().item()
 
     def tolist(self):
         return self._data().tolist()
@@ -413,7 +420,42 @@ class Tensor:
 
 def tensor(data, dims="", dtype=None, grad=False):
     """tensor(array, "batch pixel"): a lazy tensor of an array, of lists, of a number, or of what DLPack knows; its dims are named, in
-    order. dtype: the array's; f32 of Python's floats, i32 of its integers. grad: it stays differentiable after it was read."""
+    order. dtype: the array's; f32 of Python's floats, i32 of its integers. grad: it stays differentiable after it was read. The array is
+    copied, unless nobody can write it (array.flags.writeable = False)."""
+    if type(data) is numpy.ndarray and type(dims) is str and (dtype is None or type(dtype) is str):
+        of_type = _held_as.get((data.shape, data.dtype, dims, dtype))
+        if of_type is not None:
+            return _of_array(data if _is_fixed(data) else data.copy(), of_type, grad)
+    return made_of(data, dims, dtype, grad, True)
+
+
+def _is_fixed(array):
+    """Whether nobody can write it, nor what it is a part of; in C's order."""
+    if not array.flags.c_contiguous:
+        return False
+    while not array.flags.writeable:
+        if array.base is None:
+            return True
+        if type(array.base) is not numpy.ndarray:
+            return False
+        array = array.base
+    return False
+
+
+_held_as = {}  # types of tensors that hold an array as it is, by what tensor() was told
+
+
+def _of_array(array, of_type, grad):
+    array.setflags(write=False)
+    made = Tensor.__new__(Tensor)
+    made._node = Node(of_type.leaf, (), of_type, place_of_user(), bool(grad), Session.current or Session.now())
+    made._node.data, made._node.ref = array, _ref(made)
+    return made
+
+
+def made_of(data, dims, dtype=None, grad=False, may_change=False):
+    """may_change: somebody else has the array, which is read later: so it is copied."""
+    said = dtype
     if isinstance(data, Tensor):
         data = data._data()
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
@@ -442,13 +484,9 @@ def tensor(data, dims="", dtype=None, grad=False):
 
     dtype = _dtype_name(dtype)
     array = _numbers.array_of(data if not isinstance(data, Tensor) else array, dtype, tuple(dim.size for dim in given), "tensor: it")
-    if not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data):
-        array = numpy.array(array)  # it is read later, and may change before
-    array = array.reshape([dim.size for dim in given])
-    array.flags.writeable = False
+    if may_change and not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data) and not (type(data) is numpy.ndarray and _is_fixed(data)):
+        array = numpy.array(array)
     of_type = Type.of(given, dtype)
-    session = Session.current or Session.now()
-    made = Tensor.__new__(Tensor)
-    made._node = Node(of_type.leaf, (), of_type, place_of_user(), bool(grad), session)
-    made._node.data, made._node.ref = array, _ref(made)
-    return made
+    if type(data) is numpy.ndarray and type(dims) is str and data.dtype == DTYPES[dtype] and dtype != "bf16":
+        _held_as[data.shape, data.dtype, dims, said] = of_type
+    return _of_array(array.reshape([dim.size for dim in given]), of_type, grad)

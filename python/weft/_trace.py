@@ -129,6 +129,8 @@ def _said(frozen):
     """Arguments, for a sentence."""
     if isinstance(frozen, Type):
         return str(frozen)
+    if isinstance(frozen, str):
+        return repr(frozen)
     if isinstance(frozen, tuple) and frozen and frozen[0] in (tuple, list):
         return "(" + ", ".join(_said(item) for item in frozen[1:]) + ")"
     return repr(frozen[1]) if isinstance(frozen, tuple) and len(frozen) == 2 else str(frozen)

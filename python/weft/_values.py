@@ -1,8 +1,11 @@
 """_values: what Python holds of the library: dims, values, handles, errors."""
 import ctypes
+import functools
 import os
 import weakref
 from collections import namedtuple
+
+import numpy
 
 from . import _c as c
 from ._numbers import DTYPES, is_number, scalar
@@ -22,6 +25,17 @@ class Error(RuntimeError):
     def __init__(self, status, message):
         super().__init__(message)
         self.status = _STATUS.get(status, str(status))
+
+
+_process = os.getpid()
+
+
+def _note_fork():
+    global _process
+    _process = os.getpid()
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def _destroy(name, handle, needs, pid):
@@ -45,7 +59,7 @@ class Handle:
         """C's. What was closed, or made by the process that this one was forked from, is refused."""
         if not self._handle:
             raise Error(1, f"this {self._kind} is closed; make another")
-        if self._pid != os.getpid():
+        if self._pid != _process:
             raise Error(1, f"this {self._kind} is of the process that was forked, whose ranks are threads: a fork leaves them behind; make one here")
         return self._handle
 
@@ -116,14 +130,20 @@ class Value:
     def __init__(self, graph, raw):
         self.graph, self._c = graph, raw
 
-    @property
+    @functools.cached_property
     def dims(self):
         shape = c.lib.weft_shape_of(self._c).contents
         return tuple(Dim(shape.dims[d].name.decode(), shape.dims[d].size) for d in range(shape.n_dims))
 
-    @property
+    @functools.cached_property
     def dtype(self):
         return c.lib.weft_dtype_name(c.lib.weft_dtype_of(self._c)).decode()
+
+    @functools.cached_property
+    def array_kind(self):
+        """Of arrays that hold it: shape, numpy's dtype, the library's number of the dtype."""
+        halves = numpy.dtype("uint16") if self.dtype == "bf16" else DTYPES[self.dtype]
+        return tuple(dim.size for dim in self.dims), halves, c.constants["WEFT_" + self.dtype.upper()]
 
     @property
     def name(self):

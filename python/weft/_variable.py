@@ -1,6 +1,8 @@
 """_variable: variables as lazy tensors, what changes them, and gradients."""
 import weakref
 
+import numpy
+
 from . import _call, _numbers, _record
 from ._record import Info, Node, Type, dims_named, infos, place_of_user
 from ._session import Session
@@ -44,7 +46,7 @@ class VariableTensor(Tensor):
         """Its numbers, the same by all processes."""
         of = self.state.type
         array = _numbers.array_of(array, of.dtype, tuple(d.size for d in of.dims), f"write: {self.name}")
-        self.state.session.write_state(self.state, array)
+        self.state.session.write_state(self.state, numpy.array(array))  # it may be written later
 
     def assign(self, value):
         """The variable becomes this tensor, now."""

@@ -69,7 +69,7 @@ GOOD = {
     "weft_mesh_destroy.mesh": "&f->spare_mesh", "weft_graph_destroy.graph": "&f->spare_graph",
     "weft_layout_destroy.layout": "&f->spare_layout", "weft_program_destroy.program": "&f->spare_program",
     "weft_write.value": "f->x", "weft_write.bytes": "(int64_t)sizeof f->numbers", "weft_write.data": "f->numbers",
-    "weft_read.value": "f->x", "weft_read.bytes": "(int64_t)sizeof f->numbers", "weft_read_scalar.value": "f->loss", "weft_print.value": "f->x",
+    "weft_run_until.signal": "2", "weft_read.value": "f->x", "weft_read.bytes": "(int64_t)sizeof f->numbers", "weft_read_scalar.value": "f->loss", "weft_print.value": "f->x",
     "weft_find.name": '"x"', "weft_find_input.name": '"x"', "weft_graph_find.name": '"x"',
     "weft_optimizer_find.name": '"adam"', "weft_mesh_find_axis.name": '"data"',
     "weft_move_create.step": "&f->step", "weft_move_create_joined.n_parts": "1", "weft_move_sends.step": "&f->step", "weft_convert_bytes.step": "&f->step",

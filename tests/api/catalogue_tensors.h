@@ -317,6 +317,33 @@ static const weft_text_options *good_weft_text_options_ptr(fixture *f)
     o = (weft_text_options){.seq = 4};
     return &o;
 }
+static const weft_filter_options *good_weft_filter_options_ptr(fixture *f)
+{
+    static weft_filter_options o;
+    (void)f;
+    o = (weft_filter_options){.name = "all", .function = keep_all};
+    return &o;
+}
+static const weft_snapshot_options *good_weft_snapshot_options_ptr(fixture *f)
+{
+    static weft_snapshot_options o;
+    (void)f;
+    o = (weft_snapshot_options){.folder = "/dev/null/none"};
+    return &o;
+}
+static const weft_split_options *good_weft_split_options_ptr(fixture *f)
+{
+    static weft_split_options o;
+    (void)f;
+    return &o;
+}
+static const weft_pack_options *good_weft_pack_options_ptr(fixture *f)
+{
+    static weft_pack_options o;
+    (void)f;
+    o = (weft_pack_options){.seq = 4};
+    return &o;
+}
 static const weft_feed_options *good_weft_feed_options_ptr(fixture *f)
 {
     static weft_feed_options o;

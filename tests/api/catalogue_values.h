@@ -80,6 +80,14 @@ static weft_status no_map(const void *argument, int64_t i, const void *const *in
     return weft_fail(error, WEFT_USAGE, "this map makes nothing");
 }
 PLAIN(weft_map_function, weft_map_function, no_map, NULL)
+static weft_status keep_all(const void *argument, int64_t i, const void *const *in,
+                            const int64_t *counts, bool *stays, weft_error *error)
+{
+    (void)argument, (void)i, (void)in, (void)counts, (void)error;
+    *stays = true;
+    return WEFT_OK;
+}
+PLAIN(weft_filter_function, weft_filter_function, keep_all, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 static weft_status small_program(void *context, const weft_choice *choice, weft_built_graph *built,
                                  weft_error *error)

@@ -64,6 +64,12 @@ static const task tasks[] = {
      "--window 3 --data %s/moved.txt",
      {{"--window 3 --data %s/turned.txt", " words (hash ", true},
       {"--window 2 --data %s/text.txt", "window was 3 and is 2", true}}},
+    {"gpt train",
+     "--layers 1 --width 8 --heads 2 --batch 4 --rope --quiet --pack",
+     "--seq 8 --data %s/text.txt",
+     "--seq 8 --data %s/moved.txt",
+     {{"--seq 8 --data %s/edited.txt", "data was text: 8000 bytes (hash ", true},
+      {"--seq 6 --data %s/text.txt", "then pack seq 8 of text, end -1, index ", true}}},
 };
 enum { N_TASKS = sizeof tasks / sizeof *tasks, TEXT = 4096 };
 

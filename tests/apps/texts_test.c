@@ -74,6 +74,15 @@ static void test_a_mixture_goes_on_to_the_sample_on_another_mesh(void)
                         "--mesh data:2 --layout batch:data");
 }
 
+static void test_packed_documents_go_on_to_the_sample_on_another_mesh(void)
+{
+    const char *data = "--pack --index kept --data lines.jsonl:0.6,'books/*.txt:0.4'";
+    check_continued(data, "", "--mesh seq:2 --layout seq:seq");
+    if (WEFT_TEST_MPIEXEC[0] != '\0')
+        check_continued(data, WEFT_TEST_MPIEXEC " -n 3 --oversubscribe",
+                        "--mesh data:3 --layout batch:data");
+}
+
 static void check_refused(const char *arguments, int status, const char *fact, const char *other)
 {
     char line[2048];
@@ -118,6 +127,12 @@ static void test_what_cannot_be_learned_is_one_sentence(void)
         text_folder_run("printf '\\350\\363\\064\\001abcdefghijklmnopqr' > t.tokens")->status, 0);
     check_refused("--data text.txt,t.tokens", 2, "t.tokens is no text: it is a file of tokens",
                   "--tokens");
+    check_refused("--data text.txt --index kept", 2, "--index kept and no --pack", "--pack too");
+    check_refused("--data text.txt --pack --layers 2 --stages 2", 2, "--pack and stages 2",
+                  "leave one of the two away");
+    check_refused("--data lines.jsonl --pack --field id", 2, "id is i64", "of one size");
+    check_refused("--data text.txt --pack --eval-share 0.2", 2, "--eval-share 0.2 of the 1 samples",
+                  "less than one");
     check_refused("--data text.txt,z", 2, "z is no text: it is a program", "name a file of text");
     check_refused("--data tiny.txt --mesh data:4 --layout batch:data", 2,
                   "tiny.txt has 2 windows of seq 8, and 4 ranks", "fewer ranks");
@@ -145,6 +160,7 @@ int main(void)
     if (!CHECK(text_folder_open("/tmp", "texts"))) return weft_test_report();
     write_files();
     RUN(test_a_mixture_goes_on_to_the_sample_on_another_mesh);
+    RUN(test_packed_documents_go_on_to_the_sample_on_another_mesh);
     RUN(test_other_files_and_weights_are_refused_with_both);
     RUN(test_what_cannot_be_learned_is_one_sentence);
     RUN(test_the_field_is_chosen);

@@ -77,6 +77,33 @@ static inline weft_status drawn_stage(dice *d, weft_chain **chain, weft_error *e
     }
 }
 
+/* By its number alone; the first stays, so that there is one. */
+static inline weft_status drawn_keep(const void *argument, int64_t i, const void *const *in,
+                                     const int64_t *counts, bool *stays, weft_error *error)
+{
+    (void)argument, (void)in, (void)counts, (void)error;
+    *stays = i == 0 || made_number(17, (int)i, 0) % 3 != 0;
+    return WEFT_OK;
+}
+
+/* What keeps records, or which of them stay, below all that orders them. */
+static inline weft_status drawn_kept(dice *d, const char *base, weft_chain **chain,
+                                     weft_error *error)
+{
+    const weft_filter_options filter = {
+        .name = "some", .function = drawn_keep, .folder = base, .n_threads = 1 + roll(d, 3)};
+    switch (roll(d, 6)) {
+    case 0:
+        return weft_chain_cache(chain, 1 + roll(d, 400), error);
+    case 1:
+        return weft_chain_snapshot(chain, &(weft_snapshot_options){base, 1 + roll(d, 3)}, error);
+    case 2:
+        return weft_chain_filter(chain, &filter, error);
+    default:
+        return WEFT_OK;
+    }
+}
+
 /* x out of whatever fields there are. */
 static inline weft_status drawn_mapped(dice *d, drawn_fields *fields, weft_chain **chain,
                                        weft_error *error)
@@ -96,6 +123,27 @@ static inline weft_status drawn_mapped(dice *d, drawn_fields *fields, weft_chain
     return weft_chain_map(chain, &map, error);
 }
 
+/* Documents of letters, some of them empty, in windows. */
+static inline weft_status drawn_packed(dice *d, const char *base, int n, bool writes,
+                                       const uint64_t *seed, weft_chain **chain, weft_error *error)
+{
+    char path[400], index[400];
+    snprintf(index, sizeof index, "%s.index", base);
+    const weft_pack_options options = {.seq = 4 + roll(d, 20),
+                                       .look_ahead = 1 + roll(d, 12),
+                                       .end = roll(d, 3) - 1,
+                                       .folder = roll(d, 2) ? index : NULL,
+                                       .n_threads = 1 + roll(d, 3)};
+    snprintf(path, sizeof path, "%s.documents.jsonl", base);
+    FILE *file = writes ? fopen(path, "w") : NULL;
+    for (int i = 0; file != NULL && i < n; i++)
+        fprintf(file, "{\"text\": \"%.*s\"}\n", i == 0 ? 9 : made_number(*seed, i, 0) % 40,
+                "the letters of which all documents are made");
+    if (file != NULL) CHECK_EQ_INT(fclose(file), 0);
+    WEFT_TRY(weft_chain_open(path, NULL, chain, error));
+    return weft_chain_pack(chain, &options, error);
+}
+
 /* fields, seed: live as long as the chain. */
 static inline weft_status drawn_source(dice *d, const char *folder, int number, bool writes,
                                        uint64_t *seed, drawn_fields *fields, weft_chain **chain,
@@ -103,17 +151,21 @@ static inline weft_status drawn_source(dice *d, const char *folder, int number, 
 {
     static const weft_sample_field pair = {"pair", {"two", 2}, WEFT_I32};
     char base[300], path[400];
-    const int kind = roll(d, MADE_KINDS + 1), n = 2 + roll(d, 28);
+    const int kind = roll(d, MADE_KINDS + 2), n = 2 + roll(d, 28);
     *seed = (uint64_t)roll(d, 1 << 30);
     snprintf(base, sizeof base, "%s/%d", folder, number);
     if (kind == MADE_KINDS) {
         const weft_samples_options options = {&pair, 1, n, drawn_sample, seed, false, 0};
         WEFT_TRY(weft_chain_samples(&options, chain, error));
+    } else if (kind > MADE_KINDS) {
+        WEFT_TRY(drawn_packed(d, base, n, writes, seed, chain, error));
     } else {
         made_path((made_kind)kind, base, path);
         if (writes) made_file((made_kind)kind, base, *seed, n);
         WEFT_TRY(weft_chain_open(path, NULL, chain, error));
     }
+    snprintf(path, sizeof path, "%s.kept", base);
+    WEFT_TRY(drawn_kept(d, path, chain, error));
     for (int k = 0; k < 2; k++)
         WEFT_TRY(drawn_stage(d, chain, error));
     return drawn_mapped(d, fields, chain, error);

@@ -151,6 +151,7 @@ weft_status weft_oracle_fill(const weft_oracle_build *build, weft_program *progr
                              weft_error *error)
 {
     for (int k = 0; k < build->n_inputs; k++) {
+        if (build->inputs[k].id == 0) continue; /* a frozen program has no use for it */
         const int64_t count = weft_shape_count(weft_shape_of(build->inputs[k]));
         double *data = calloc((size_t)count + 1, sizeof *data);
         if (data == NULL) return weft_fail_memory(error, (size_t)count * sizeof *data);

@@ -3,6 +3,7 @@ optimizers to the bit of the graph API, functions that are recorded, what is ref
 import os
 import pickle
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -52,6 +53,19 @@ def test_operators_are_numpys():
     assert float(x.sum()) == x.sum().item() and f"{x.mean():.3f}" == f"{x.mean().item():.3f}"
     assert np.asarray(x).tolist() == a.tolist() and np.from_dlpack(x).tolist() == a.tolist()
     assert pickle.loads(pickle.dumps(x)).dims == x.dims
+    fixed = numbers(4, 2)
+    for at in range(2):  # nor is what nobody can write copied, from the first time on
+        view = fixed[1:]
+        view.flags.writeable = False
+        assert not np.shares_memory(weft.tensor(view, "a b")._data(), fixed), at
+    fixed.flags.writeable = False
+    for part in (fixed, fixed[1:], fixed.T, fixed[::-1]):
+        for at in range(2):
+            x_of = weft.tensor(part, "a b")
+            assert np.shares_memory(x_of._data(), fixed) == part.flags.c_contiguous and ((x_of * 1).numpy() == part).all(), at
+    for dtype in ("f32", "f64", "bf16", "i64"):  # what was read goes on as what it is
+        total = weft.tensor(np.arange(3), "row", dtype).sum()
+        assert total.item() == 3 and total.numpy().shape == () and (total + total).item() == 6 and total.dtype == dtype, dtype
     before = a.copy()
     doubled = x * 2
     a[:] = 0
@@ -184,6 +198,38 @@ def test_training_is_to_the_bit_that_of_the_graph():
     refused(KeyError, "no frist/weight; did you mean first/weight", lambda: net.load_state_dict({"frist/weight": 0}))
     refused(TypeError, r"no option actvation; did you mean activation", lambda: weft.Dense(in_="pixel", actvation="relu"))
     refused(weft.Error, "it has no name", lambda: weft.Dense(in_="pixel", out="a:2")(weft.tensor(images, "batch pixel")))
+
+
+def test_training_goes_on_from_a_checkpoint_to_the_bit():
+    """In a session that has no variable yet, and in one whose net was called: slots of the optimizer and its steps go on too."""
+    folder = tempfile.mkdtemp() if IS_ALONE else os.path.join(os.environ["WEFT_TEST_FOLDER"], str(os.getppid()))
+    images, labels = numbers(12, 5), np.arange(12) % 3
+
+    def trained(begin, end, before=lambda net: None):
+        s, net, optimizer, found = session(), Net(), weft.Adam(rate=0.01), []
+        before(net)
+        for step in range(begin, end):
+            loss = weft.mean(weft.cross_entropy(net(weft.tensor(images + step, "batch pixel")), weft.tensor(labels, "batch", "i32"), "digit"))
+            optimizer.step(loss)
+            found.append(loss.item())
+            if begin == 0 and step == 2:
+                net.save(folder)
+        assert s.steps == end
+        return found
+
+    def take_up(net):
+        assert net.load(folder).step == 3
+
+    def call_and_take_up(net):
+        net(weft.tensor(images, "batch pixel")).numpy()
+        take_up(net)
+
+    wanted = trained(0, 6)[3:]
+    for before in (take_up, call_and_take_up):
+        assert trained(3, 6, before) == wanted, before
+    weft.tensor(0.0).item()
+    if weft.Session.now().is_root:
+        shutil.rmtree(folder)
 
 
 def test_another_batch_goes_on_with_the_same_optimizer():
@@ -351,6 +397,55 @@ def test_ctrl_c_stops_a_run_and_the_session_lives():
     interrupted(lambda: weft.c.lib.weft_runs(program.handle), lambda: program.run(10 ** 9))
     program.run()
     assert program.read("v").tolist() == [[1]] * 4
+
+
+def stopped_inside(work, program):
+    """Ctrl-C while the main thread is in a run, where others have Python to themselves; again, where it came a moment too early."""
+    main = threading.get_ident()
+
+    def watch():
+        while sys._current_frames()[main].f_code.co_name != "_run_once":
+            time.sleep(0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for _ in range(20):
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            work()
+            watcher.join()
+        except KeyboardInterrupt:
+            watcher.join()
+        if weft.c.lib.weft_was_stopped(program().handle):
+            return
+    raise AssertionError("no run was stopped")
+
+
+def test_ctrl_c_stops_inside_a_run():
+    if not IS_ALONE:
+        return "in one process alone"
+    s = session()
+    w = weft.Variable("w", "batch:8 pixel:6", 0.5)
+    before = [w.numpy()]
+
+    def work():
+        before.append(w.numpy())
+        w.assign(weft.scan(lambda h, trip: (h.tanh() + 1, None), w * 1, trips=2 ** 20)[0])
+
+    stopped_inside(work, lambda: list(s.programs.values())[-1].program)
+    np.testing.assert_array_equal(w.numpy(), before[-1])
+    w.assign(w * 2)
+    np.testing.assert_array_equal(w.numpy(), 2 * before[-1])
+    g = weft.Graph()
+    v = g.variable("v", [("batch", 8), ("pixel", 6)], 0.5)
+    trip = weft.scan_begin(g, 2 ** 20)
+    h = weft.scan_carry(v)
+    weft.scan_next(h, weft.tanh(h) + 1.0)
+    weft.scan_end(trip)
+    program = weft.Program(weft.Mesh(MESH), LAYOUT, [weft.scan_last(h), v])
+    stopped_inside(program.run, lambda: program)
+    assert (program.read(v) == 0.5).all()
+    refused(weft.Error, "the last one was stopped", lambda: program.read(program.values[0]))
 
 
 def test_threads_and_forks():

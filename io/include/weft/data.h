@@ -71,6 +71,32 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_text(const char *path,
                                                      const weft_text_options *options,
                                                      weft_chain **chain, weft_error *error);
 
+/* weft_pack_options - how documents become windows: several in one, and none cut that has room in a window. */
+typedef struct weft_pack_options {
+    int64_t seq; /* tokens of a window, 1 to 2^30 */
+    /* with the tokens: a row of whole numbers, or a text, each byte a token; NULL: "text", "tokens", or the only such field */
+    const char *field;
+    /* the target of a document's last token, from 0 on; below 0: it has none, which is -1 */
+    int64_t end;
+    int64_t look_ahead; /* documents that are fitted together, 1 to 2^20; 0: 4096 */
+    const char *folder; /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;      /* that build it, 1 to 64; 0: 1 */
+} weft_pack_options;
+/* weft_chain_pack - in place of documents, a record each, windows of several: fields "tokens", "targets", "segments" and "positions"
+ * [seq], i32. Each token of each document is in one window, and its target is the document's next one. A document longer than a window is
+ * cut at multiples of seq; of what is left several share a window, best fit first. A window's first document has segment 1, the
+ * next one 2; positions begin at 0 in each. Behind them all are 0, but targets, which are -1: a cross_entropy ignores them.
+ *
+ * Which document goes where is an index, built here by going through all records once. It depends on the records, seq and
+ * look_ahead alone. Its hash is part of the chain's digest. In a folder it has a name by what it depends on.
+ *
+ * cost     16 bytes a piece of a document and 8 a window
+ * returns  WEFT_USAGE for options or a field that cannot be, for a chain whose passes differ, and where there is no token; WEFT_IO for
+ *          records that cannot be read, or an index that cannot be written */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_pack(weft_chain **chain,
+                                                     const weft_pack_options *options,
+                                                     weft_error *error);
+
 /* weft_chain_samples - records that a function makes, as weft_samples_open has them; several threads may call it, if the dataset has
  * several (weft_chain_dataset). */
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_samples(const weft_samples_options *options,
@@ -122,6 +148,64 @@ typedef struct weft_map_options {
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_map(weft_chain **chain,
                                                     const weft_map_options *options,
                                                     weft_error *error);
+
+typedef struct weft_split_options {
+    int64_t token;      /* that ends a document: of a text 10 is the end of a line */
+    const char *folder; /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;      /* that look for it, 1 to 64; 0: 1 */
+} weft_split_options;
+/* weft_chain_split - records of one field, a text or a row of whole numbers, become documents: each goes up to and with the next such token,
+ * or to the end of its record. Empty records are none. Files of tokens have <|endoftext|> between documents.
+ *
+ * cost     all tokens are read once, unless the index is found; 24 bytes a document
+ * returns  WEFT_USAGE for other fields, for a chain whose passes differ, and where there is no token; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_split(weft_chain **chain,
+                                                      const weft_split_options *options,
+                                                      weft_error *error);
+
+/* ---- filter ---- */
+
+/* Whether record i stays: in [a buffer a field] as the chain has it, of a ragged field counts [a number a field] of its first dim. Pure, and
+ * called by several threads at once, for each record once. */
+typedef weft_status (*weft_filter_function)(const void *argument, int64_t i, const void *const *in,
+                                            const int64_t *counts, bool *stays, weft_error *error);
+typedef struct weft_filter_options {
+    const char *
+        name; /* of what it keeps, one word: it stands for the function where an index is looked for */
+    weft_filter_function function;
+    const void *argument; /* handed to function, here alone */
+    const char *folder;   /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;        /* that ask the function, 1 to 64; 0: 1 */
+} weft_filter_options;
+/* weft_chain_filter - the records that stay, in their order. Which they are is an index. It is built here, and its hash is part of the
+ * chain's digest. An index in a folder is found by the chain and the name: another function needs another name.
+ *
+ * cost     all records are read once, unless the index is found; 8 bytes for each that stays
+ * returns  WEFT_USAGE where none stays, for a chain whose passes differ; what the function returned, with the record; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_filter(weft_chain **chain,
+                                                       const weft_filter_options *options,
+                                                       weft_error *error);
+
+/* ---- what is kept ---- */
+
+typedef struct weft_snapshot_options {
+    const char *folder; /* where the file is, and is looked for */
+    int n_threads;      /* that write it, 1 to 64; 0: 1 */
+} weft_snapshot_options;
+/* weft_chain_snapshot - a pass of the chain is written into a file, and read from there, now and in later runs. The file is found by the
+ * chain's digest, so another file, setting or order below is another snapshot; the digest stays the chain's. Every part of about
+ * 1 MiB has a hash, and is compared with it when it is first read. Of the processes of a host one writes.
+ *
+ * cost     when the file is not there, all records are read once, and written; 8 bytes a record and ragged field
+ * returns  WEFT_IO for a disk that is full, or a folder that cannot be written: there is nothing of the file then; WEFT_USAGE for a chain
+ *          whose passes differ. Reading a file that was damaged is WEFT_CORRUPT */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_snapshot(weft_chain **chain,
+                                                         const weft_snapshot_options *options,
+                                                         weft_error *error);
+/* weft_chain_cache - keeps records in memory when they have been read, the first so many of a pass that there is room for in `bytes`, at least 1;
+ * others are read as before. The digest stays the chain's. returns WEFT_USAGE for ragged fields, and for a chain whose passes differ */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_cache(weft_chain **chain, int64_t bytes,
+                                                      weft_error *error);
 
 /* ---- reading without a program ---- */
 

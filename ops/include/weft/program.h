@@ -83,6 +83,15 @@ WEFT_API weft_status weft_program_destroy(weft_program **program);
 
 /* weft_run - one run: reads inputs and variables, carries out updates. Collective over the mesh. Allocates nothing. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_run(weft_program *program, weft_error *error);
+/* weft_run_until - a run that a signal stops, if the program handles it (SIGINT, as Python does): its handler is called as ever, and all ranks
+ * stop before the same step. Variables are as they were, the run does not count, and what it was to compute is not there; the program
+ * runs again. Once a variable is being written a run goes to its end, and so it does where other processes have ranks, and while
+ * another thread is in here. Collective over the mesh.
+ *
+ * weft_was_stopped - whether the last one was. Local. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_run_until(weft_program *program, int signal,
+                                                    weft_error *error);
+WEFT_API bool weft_was_stopped(const weft_program *program);
 /* Local. Runs done so far; the next one is number weft_runs + 1 (weft_run_number, dropout masks). */
 WEFT_API int64_t weft_runs(const weft_program *program);
 WEFT_API void weft_set_runs(weft_program *program, int64_t runs);

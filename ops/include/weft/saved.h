@@ -28,7 +28,8 @@ WEFT_BEGIN
 typedef struct weft_saving {
     weft_values outputs; /* what is read, and updates that are carried out; at least one */
     const char *mesh, *layout, *checkpoint;
-    /* for inference: dropout is off, batch_norm takes its averages; gradients that were custom, and not taken, are let go */
+    /* for inference: dropout is off, batch_norm takes its averages; gradients that were custom, and not taken, are let go. The
+     * file has only what outputs need: labels, gradients, updates and slots are left out */
     bool is_frozen;
 } weft_saving;
 

@@ -55,9 +55,8 @@ weft_value gpt_scores(builder *b, weft_value tokens);
  * become what the block has made. Nothing where none are kept. Local. */
 weft_kv_rows gpt_cache_open(builder *b);
 void gpt_cache_close(builder *b, const weft_kv_rows *all);
-/* gpt_cache_join, gpt_cache_clear, gpt_cache_list - what gpt_join, gpt_clear and gpt_chunk_caches are. Local. */
-void gpt_cache_join(builder *b);
-void gpt_cache_clear(builder *b);
+/* gpt_cache_move, gpt_cache_list - what gpt_moved and gpt_chunk_caches are. Local. */
+void gpt_cache_move(builder *b, gpt_move move);
 int gpt_cache_list(builder *b, weft_value *variables);
 
 #endif

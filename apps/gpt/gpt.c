@@ -162,7 +162,7 @@ static const option options[] = {
      "the address that gpt serve listens at: of this machine alone, unless told otherwise"},
     {"port", OPTION_COUNT, "8000", "N", "Serving", "its port; 0: any that is free", NULL, 0, 65535},
     {"slots", OPTION_COUNT, "8", "N", "Serving", "texts that go on at once", NULL, 1, 1024},
-    {"chunk", OPTION_COUNT, "16", "N", "Serving",
+    {"chunk", OPTION_COUNT, "8", "N", "Serving",
      "tokens of a prompt that are read between two tokens of the others", NULL, 1, 4096},
     {"most-waiting", OPTION_COUNT, "64", "N", "Serving", "requests that may wait for a slot", NULL,
      1},

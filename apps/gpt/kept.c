@@ -48,20 +48,12 @@ weft_value gpt_rows(const gpt_shape *shape, const gpt_rows_options *options, wef
     return m->logits;
 }
 
-weft_value gpt_join(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
+weft_value gpt_moved(const gpt_shape *shape, gpt_move move, weft_graph *graph, gpt_model *model)
 {
     builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
     gpt_set_dims(shape, model);
     model->place = weft_input(graph, "slot", WEFT_I32, WEFT_SCALAR);
-    gpt_cache_join(&b);
-    return model->kept;
-}
-
-weft_value gpt_clear(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
-{
-    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
-    gpt_set_dims(shape, model);
-    gpt_cache_clear(&b);
+    gpt_cache_move(&b, move);
     return model->kept;
 }
 

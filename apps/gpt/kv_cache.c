@@ -47,40 +47,60 @@ void gpt_cache_close(builder *b, const weft_kv_rows *all)
 static const char *const parts[] = {"key", "value"};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
-/* Of window `slot` all rows become those of the chunk's window; another slot: none do. */
-static void join(builder *b, const char *which)
+/* What one part of a layer's cache becomes. slots: all windows; chunk: the one beside them. The slot at hand is the model's place. */
+typedef struct caches {
+    weft_dim batch;
+    weft_value slots, chunk, place;
+    weft_shape rows; /* of one window */
+} caches;
+
+/* Added where zeros are, as rows of a step: nothing else is touched. */
+static weft_value add_rows(const caches *c, weft_value rows)
 {
-    const weft_dim batch = b->m->batch, one = {"batch", 1};
-    const weft_value slots = declare(b, GPT_SLOTS, which, batch),
-                     chunk = declare(b, GPT_CHUNK, which, one);
-    const weft_shape own = WEFT_DIMS(b->m->seq, b->m->heads, b->m->kv);
-    const weft_value rows = weft_sum(of_layers(b, &own), chunk),
-                     is_slot = weft_equal(weft_iota(b->graph, WEFT_I32, batch), b->m->place);
-    keep(b, slots, weft_where(is_slot, rows, slots));
+    return weft_add(c->slots, weft_unpick(*weft_shape_of(c->slots), rows, c->place, c->batch));
 }
 
-static void clear(builder *b, const char *which)
+static void join(builder *b, const caches *c)
 {
-    const weft_value chunk = declare(b, GPT_CHUNK, which, (weft_dim){"batch", 1});
-    keep(b, chunk, weft_constant(b->graph, weft_dtype_of(chunk), *weft_shape_of(chunk), 0.0));
+    keep(b, c->slots, add_rows(c, weft_sum(c->rows, c->chunk)));
 }
 
-static void of_all(builder *b, void (*make)(builder *, const char *))
+static void clear(builder *b, const caches *c)
 {
+    const weft_dtype dtype = weft_dtype_of(c->chunk);
+    keep(b, c->chunk, weft_constant(b->graph, dtype, *weft_shape_of(c->chunk), 0.0));
+}
+
+/* A number and what takes it away: the sum is zero, if the number is finite. A dim of the id's own has rows picked as a whole. */
+static void empty(builder *b, const caches *c)
+{
+    const weft_value slot = weft_broadcast_to(c->place, WEFT_DIMS(((weft_dim){"slot", 1})));
+    const weft_value rows = weft_sum(c->rows, weft_pick(c->slots, slot, c->batch));
+    keep(b, c->slots, add_rows(c, weft_neg(rows)));
+}
+
+static void wipe(builder *b, const caches *c)
+{
+    const weft_value zero = weft_constant(b->graph, weft_dtype_of(c->slots), WEFT_SCALAR, 0.0),
+                     is_slot = weft_equal(weft_iota(b->graph, WEFT_I32, c->batch), c->place);
+    keep(b, c->slots, weft_where(is_slot, zero, c->slots));
+}
+
+static void (*const moves[GPT_MOVES])(builder *b, const caches *c) = {
+    [GPT_JOIN] = join, [GPT_CLEAR] = clear, [GPT_EMPTY] = empty, [GPT_WIPE] = wipe};
+
+void gpt_cache_move(builder *b, gpt_move move)
+{
+    const gpt_model *m = b->m;
+    const weft_shape rows = WEFT_DIMS(m->seq, m->heads, m->kv);
+    caches c = {.batch = m->batch, .place = m->place, .rows = of_layers(b, &rows)};
     for (b->layer = 0; b->layer < gpt_layers_of(b->shape); b->layer++)
-        for (int i = 0; i < N_PARTS; i++)
-            make(b, parts[i]);
+        for (int i = 0; i < N_PARTS; i++) {
+            c.slots = declare(b, GPT_SLOTS, parts[i], m->batch);
+            c.chunk = declare(b, GPT_CHUNK, parts[i], (weft_dim){"batch", 1});
+            moves[move](b, &c);
+        }
     b->layer = -1;
-}
-
-void gpt_cache_join(builder *b)
-{
-    of_all(b, join);
-}
-
-void gpt_cache_clear(builder *b)
-{
-    of_all(b, clear);
 }
 
 int gpt_cache_list(builder *b, weft_value *variables)

@@ -24,7 +24,7 @@ typedef struct part {
 } part;
 
 typedef struct server {
-    part decode, read, join, clear;
+    part decode, read, moves[GPT_MOVES];
     int text[SLOTS], at[SLOTS]; /* which text a slot has, -1: none; the next row */
 } server;
 
@@ -63,13 +63,13 @@ static weft_status compile(weft_mesh *mesh, const rows_case *c, part *p, weft_va
 }
 
 /* With all weights: the layout names their dims. */
-static weft_status open_move(weft_mesh *mesh, const rows_case *c, part *p,
-                             weft_value (*build)(const gpt_shape *, weft_graph *, gpt_model *),
+static weft_status open_move(weft_mesh *mesh, const rows_case *c, part *p, gpt_move move,
                              weft_program *share, weft_error *error)
 {
     weft_value values[1 + MOST_VARIABLES];
     const gpt_shape shape = shape_of(c);
-    values[0] = build(&shape, p->graph, &p->model);
+    p->graph = weft_graph_create(1);
+    values[0] = gpt_moved(&shape, move, p->graph, &p->model);
     gpt_variables(&shape, p->graph, values + 1);
     return compile(mesh, c, p, (weft_values){values, 1 + gpt_n_variables(&shape)}, share, error);
 }
@@ -79,11 +79,10 @@ static weft_status open_server(weft_mesh *mesh, const rows_case *c, server *s, w
     static weft_value values[GPT_MOST_CACHES + 2];
     const gpt_shape shape = shape_of(c);
     gpt_shape one = shape;
-    part *parts[] = {&s->decode, &s->read, &s->join, &s->clear};
     *s = (server){.text = {-1, -1, -1}};
     one.batch = 1;
-    for (int i = 0; i < 4; i++)
-        parts[i]->graph = weft_graph_create(1);
+    s->decode.graph = weft_graph_create(1);
+    s->read.graph = weft_graph_create(1);
     (void)gpt_rows(&shape, &(gpt_rows_options){.cached = GPT_SLOTS, .rows = 1}, s->decode.graph,
                    &s->decode.model);
     values[0] = s->decode.model.logits, values[1] = s->decode.model.kept;
@@ -95,17 +94,23 @@ static weft_status open_server(weft_mesh *mesh, const rows_case *c, server *s, w
                    s->read.graph, &s->read.model);
     WEFT_TRY(compile(mesh, c, &s->read, WEFT_VALUES(s->read.model.logits, s->read.model.kept),
                      share, error));
-    WEFT_TRY(open_move(mesh, c, &s->join, gpt_join, share, error));
-    return open_move(mesh, c, &s->clear, gpt_clear, share, error);
+    for (int i = 0; i < GPT_MOVES; i++)
+        WEFT_TRY(open_move(mesh, c, &s->moves[i], (gpt_move)i, share, error));
+    return WEFT_OK;
+}
+
+static void close_part(part *p)
+{
+    weft_program_destroy(&p->program);
+    weft_graph_destroy(&p->graph);
 }
 
 static void close_server(server *s)
 {
-    part *parts[] = {&s->clear, &s->join, &s->read, &s->decode};
-    for (int i = 0; i < 4; i++) {
-        weft_program_destroy(&parts[i]->program);
-        weft_graph_destroy(&parts[i]->graph);
-    }
+    for (int i = 0; i < GPT_MOVES; i++)
+        close_part(&s->moves[i]);
+    close_part(&s->read);
+    close_part(&s->decode);
 }
 
 /* ---- logits, as they have to be ------------------------------------------------------------------ */
@@ -152,11 +157,18 @@ static void check_row(const rows_case *c, const double *found, int text, int row
 
 /* ---- texts ---------------------------------------------------------------------------------------- */
 
+static weft_status move(const server *s, gpt_move which, int slot, weft_error *error)
+{
+    const part *m = &s->moves[which];
+    const double at = slot;
+    WEFT_TRY(weft_oracle_write(m->program, m->model.place, &at, error));
+    return weft_run(m->program, error);
+}
+
 /* A prompt of n rows into a slot, chunk by chunk; the last one is not full. last: logits of its last row, or NULL. */
 static weft_status begin_text(const rows_case *c, server *s, int slot, int text, int n,
                               double *last, weft_error *error)
 {
-    const double to = slot;
     for (int row = 0; row < n; row += CHUNK) {
         double tokens[CHUNK] = {0}, places[CHUNK], *logits;
         const int rows = n - row < CHUNK ? n - row : CHUNK;
@@ -172,9 +184,9 @@ static weft_status begin_text(const rows_case *c, server *s, int slot, int text,
         if (last) memcpy(last, logits, TRAINED_VOCAB * sizeof *last);
         free(logits);
     }
-    WEFT_TRY(weft_oracle_write(s->join.program, s->join.model.place, &to, error));
-    WEFT_TRY(weft_run(s->join.program, error));
-    WEFT_TRY(weft_run(s->clear.program, error));
+    WEFT_TRY(move(s, slot == 1 ? GPT_EMPTY : GPT_WIPE, slot, error)); /* both do */
+    WEFT_TRY(move(s, GPT_JOIN, slot, error));
+    WEFT_TRY(move(s, GPT_CLEAR, slot, error));
     s->text[slot] = text, s->at[slot] = n;
     return WEFT_OK;
 }

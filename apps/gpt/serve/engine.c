@@ -1,5 +1,5 @@
-/* engine: four programs over the same variables: slots by a token each, a chunk of a prompt, a window that becomes a slot's, and one
- * that is emptied. The first has all variables, for the others to share.
+/* engine: programs over the same variables: slots by a token each, a chunk of a prompt, and moves of whole windows. The first has all
+ * variables, for the others to share.
  */
 #include "engine.h"
 
@@ -55,13 +55,12 @@ static weft_status compile_read(gpt_engine *e, weft_error *error)
                    e->decode.program, error);
 }
 
-static weft_status compile_move(gpt_engine *e, gpt_part *part,
-                                weft_value (*build)(const gpt_shape *, weft_graph *, gpt_model *),
-                                weft_error *error)
+static weft_status compile_move(gpt_engine *e, gpt_move move, weft_error *error)
 {
+    gpt_part *part = &e->moves[move];
     listed list;
     WEFT_TRY(list_begin(e, &list, error));
-    list.values[list.n++] = build(&e->shape, part->graph, &part->model);
+    list.values[list.n++] = gpt_moved(&e->shape, move, part->graph, &part->model);
     gpt_variables(&e->shape, part->graph, list.values + list.n);
     list.n += gpt_n_variables(&e->shape);
     const weft_status status =
@@ -75,8 +74,8 @@ static weft_status open_programs(gpt_engine *e, weft_error *error)
     WEFT_TRY(compile_decode(e, error));
     WEFT_TRY(gpt_stored_restore(e->setup, e->decode.program, error));
     WEFT_TRY(compile_read(e, error));
-    WEFT_TRY(compile_move(e, &e->join, gpt_join, error));
-    WEFT_TRY(compile_move(e, &e->clear, gpt_clear, error));
+    for (int i = 0; i < GPT_MOVES; i++)
+        WEFT_TRY(compile_move(e, (gpt_move)i, error));
     e->dtype = weft_dtype_of(e->decode.model.logits);
     e->normed_dtype = weft_dtype_of(e->read.model.normed);
     return WEFT_OK;
@@ -84,12 +83,23 @@ static weft_status open_programs(gpt_engine *e, weft_error *error)
 
 /* ---- memory, and how ranks hear of a tick ---------------------------------------------------------- */
 
+/* The last has the variables. */
+static int list_parts(gpt_engine *e, gpt_part *parts[2 + GPT_MOVES])
+{
+    int n = 0;
+    for (int i = 0; i < GPT_MOVES; i++)
+        parts[n++] = &e->moves[i];
+    parts[n++] = &e->read;
+    parts[n++] = &e->decode;
+    return n;
+}
+
 static void lay_out(gpt_engine *e)
 {
     const int64_t slots = e->options.slots, chunk = e->options.chunk;
     int32_t *at = e->told;
-    e->tick = (gpt_tick){.does = at, .slot = at + 1, .last = at + 2};
-    at += 3;
+    e->tick = (gpt_tick){.does = at, .emptied = at + 1, .joined = at + 2, .last = at + 3};
+    at += 4;
     e->tick.slot_tokens = at, e->tick.slot_places = at + slots;
     at += 2 * slots;
     e->tick.chunk_tokens = at, e->tick.chunk_places = at + chunk;
@@ -99,14 +109,15 @@ static weft_status take_memory(gpt_engine *e, weft_error *error)
 {
     const size_t slots = (size_t)e->options.slots, chunk = (size_t)e->options.chunk;
     const size_t vocab = (size_t)e->shape.vocab, width = (size_t)e->shape.width;
-    gpt_part *parts[] = {&e->decode, &e->read, &e->join, &e->clear};
+    gpt_part *parts[2 + GPT_MOVES];
+    const int n = list_parts(e, parts);
     bool has_all = true;
-    e->n_told = (int64_t)(3 + 2 * slots + 2 * chunk);
+    e->n_told = (int64_t)(4 + 2 * slots + 2 * chunk);
     e->told = calloc((size_t)e->n_told, sizeof *e->told);
     e->slot_logits = malloc(slots * vocab * sizeof(double));
     e->chunk_logits = malloc(vocab * sizeof(double));
     e->normed = malloc(chunk * width * sizeof(double));
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (int i = 0; i < n; i++) {
         parts[i]->graph = weft_graph_create((uint64_t)settings_count(e->setup->settings, "seed"));
         has_all = has_all && parts[i]->graph;
     }
@@ -158,9 +169,9 @@ weft_status gpt_engine_open(gpt_engine *e, gpt_setup *setup, const gpt_engine_op
 
 void gpt_engine_close(gpt_engine *e)
 {
-    gpt_part *parts[] = {&e->clear, &e->join, &e->read,
-                         &e->decode}; /* the last has the variables */
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    gpt_part *parts[2 + GPT_MOVES];
+    const int n = list_parts(e, parts);
+    for (int i = 0; i < n; i++) {
         weft_program_destroy(&parts[i]->program);
         weft_graph_destroy(&parts[i]->graph);
     }
@@ -181,7 +192,6 @@ void gpt_engine_forget(gpt_engine *e)
         e->tick.slot_places[i] = -1;
     for (int64_t i = 0; i < e->options.chunk; i++)
         e->tick.chunk_places[i] = -1;
-    *e->tick.slot = -1;
 }
 
 static weft_status write_numbers(const gpt_part *part, weft_value input, const int32_t *numbers,
@@ -190,15 +200,31 @@ static weft_status write_numbers(const gpt_part *part, weft_value input, const i
     return weft_write(part->program, input, WEFT_I32, numbers, n * (int64_t)sizeof *numbers, error);
 }
 
+static weft_status move(const gpt_engine *e, gpt_move which, const int32_t *slot, weft_error *error)
+{
+    const gpt_part *m = &e->moves[which];
+    WEFT_TRY(write_numbers(m, m->model.place, slot, 1, error));
+    return weft_run(m->program, error);
+}
+
+static weft_status empty(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_EMPTY, e->tick.emptied, error);
+}
+
+static weft_status wipe(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_WIPE, e->tick.emptied, error);
+}
+
 static weft_status join(const gpt_engine *e, weft_error *error)
 {
-    WEFT_TRY(write_numbers(&e->join, e->join.model.place, e->tick.slot, 1, error));
-    return weft_run(e->join.program, error);
+    return move(e, GPT_JOIN, e->tick.joined, error);
 }
 
 static weft_status clear(const gpt_engine *e, weft_error *error)
 {
-    return weft_run(e->clear.program, error);
+    return move(e, GPT_CLEAR, e->tick.joined, error);
 }
 
 static weft_status decode(const gpt_engine *e, weft_error *error)
@@ -237,10 +263,8 @@ weft_status gpt_engine_run(gpt_engine *e, weft_error *error)
     static const struct {
         gpt_does does;
         weft_status (*run)(const gpt_engine *, weft_error *);
-    } steps[] = {{GPT_JOINS, join},
-                 {GPT_CLEARS, clear},
-                 {GPT_DECODES, decode},
-                 {GPT_READS, read_chunk},
+    } steps[] = {{GPT_EMPTIES, empty}, {GPT_WIPES, wipe},     {GPT_JOINS, join},
+                 {GPT_CLEARS, clear},  {GPT_DECODES, decode}, {GPT_READS, read_chunk},
                  {GPT_LOOKS, look}};
     if (e->comm)
         WEFT_TRY(weft_broadcast(e->comm, 0, e->told, e->n_told * (int64_t)sizeof *e->told, error));

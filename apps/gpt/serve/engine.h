@@ -16,17 +16,19 @@
 #include "../setup.h"
 
 typedef enum gpt_does {
-    GPT_JOINS = 1,   /* the chunk's window becomes that of `slot` */
-    GPT_CLEARS = 2,  /* the chunk's window is empty again         */
-    GPT_DECODES = 4, /* each slot goes on by a token              */
-    GPT_READS = 8,   /* a chunk goes through                      */
-    GPT_LOOKS = 16,  /* and `normed` is wanted of it              */
-    GPT_ENDS = 32    /* it was the last tick                      */
+    GPT_EMPTIES = 1,  /* slot `emptied` is empty again */
+    GPT_WIPES = 2,    /* and so, though its numbers are none; it takes long */
+    GPT_JOINS = 4,    /* the chunk's window becomes that of slot `joined`, which is empty */
+    GPT_CLEARS = 8,   /* the chunk's window is empty again */
+    GPT_DECODES = 16, /* each slot goes on by a token */
+    GPT_READS = 32,   /* a chunk goes through */
+    GPT_LOOKS = 64,   /* and `normed` is wanted of it */
+    GPT_ENDS = 128    /* it was the last tick */
 } gpt_does;
 
 /* In this order it is done. What is not there has place -1. */
 typedef struct gpt_tick {
-    int32_t *does, *slot;
+    int32_t *does, *emptied, *joined;
     int32_t *last;                      /* of the chunk's tokens the one whose scores are wanted */
     int32_t *slot_tokens, *slot_places; /* [slots] */
     int32_t *chunk_tokens, *chunk_places; /* [chunk] */
@@ -46,7 +48,7 @@ typedef struct gpt_engine {
     gpt_setup *setup; /* borrowed */
     gpt_engine_options options;
     gpt_shape shape; /* of the slots */
-    gpt_part decode, read, join, clear;
+    gpt_part decode, read, moves[GPT_MOVES];
     weft_comms *comms; /* NULL: all ranks are in this process */
     weft_comm *comm;
     gpt_tick tick;

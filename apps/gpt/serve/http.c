@@ -1,7 +1,7 @@
 /* http: requests by libmicrohttpd, whose thread calls what is here.
  *
- * A connection whose request waits is suspended: nothing of it is looked at until there is something to send. What both threads
- * see is under the server's lock; none of libmicrohttpd's calls of us holds a lock of its own.
+ * A connection whose request waits is suspended: nothing of it is looked at until there is something to send. The server's
+ * lock is for all that both threads see; libmicrohttpd holds none of its own while it calls us.
  */
 #include "http_clients.h"
 

@@ -68,6 +68,13 @@ static void say_late(gpt_schedule *s, gpt_request *r)
     fail(s, r, GPT_LATE, HTTP_BUSY, text);
 }
 
+/* The text leaves; its rows stay until the slot is emptied. */
+static void leave(gpt_slot *slot)
+{
+    slot->request = NULL;
+    slot->goes_on = false;
+}
+
 /* ---- whoever wants nothing any more ---------------------------------------------------------------- */
 
 static bool is_over(const gpt_request *r, double now)
@@ -102,12 +109,12 @@ static void drop_all(gpt_schedule *s, double now)
         gpt_slot *slot = &s->slots[i];
         if (!slot->goes_on || !is_over(slot->request, now)) continue;
         drop(s, slot->request);
-        *slot = (gpt_slot){0};
+        leave(slot);
         if (s->joins == i) s->joins = -1;
     }
     if (s->reading == NULL || !is_over(s->reading, now)) return;
     drop(s, s->reading);
-    if (s->slot >= 0) s->slots[s->slot] = (gpt_slot){0};
+    if (s->slot >= 0) leave(&s->slots[s->slot]);
     s->reading = NULL, s->slot = -1;
     s->is_dirty = true;
 }
@@ -168,6 +175,35 @@ static int plan_slots(gpt_schedule *s)
     return n;
 }
 
+static void plan_empty(gpt_schedule *s, int64_t i)
+{
+    gpt_slot *slot = &s->slots[i];
+    *s->engine->tick.does |= slot->is_wrong ? GPT_WIPES : GPT_EMPTIES;
+    *s->engine->tick.emptied = (int32_t)i;
+    slot->is_used = slot->is_wrong = false;
+}
+
+/* A slot that was left, as others go on; false: there is none. */
+static bool empty_one(gpt_schedule *s)
+{
+    for (int64_t i = 0; i < s->engine->options.slots; i++) {
+        if (s->slots[i].goes_on || !s->slots[i].is_used) continue;
+        plan_empty(s, i);
+        return true;
+    }
+    return false;
+}
+
+static void plan_join(gpt_schedule *s)
+{
+    gpt_slot *slot = &s->slots[s->joins];
+    if (slot->is_used) plan_empty(s, s->joins); /* there was no time for it yet */
+    *s->engine->tick.does |= GPT_JOINS;
+    *s->engine->tick.joined = s->joins;
+    slot->is_used = true;
+    s->joins = -1;
+}
+
 bool gpt_schedule_plan(gpt_schedule *s)
 {
     const gpt_tick *tick = &s->engine->tick;
@@ -176,12 +212,13 @@ bool gpt_schedule_plan(gpt_schedule *s)
     drop_all(s, s->begun);
     const int n = plan_slots(s);
     const bool joins = s->joins >= 0;
-    if (joins) *tick->does |= GPT_JOINS, *tick->slot = s->joins;
+    if (joins) plan_join(s);
     if (s->is_dirty) *tick->does |= GPT_CLEARS;
-    s->joins = -1, s->is_dirty = false;
+    s->is_dirty = false;
     if (s->reading == NULL) begin_next(s);
-    /* a window that is moved is work enough for a tick, where others go on meanwhile */
-    if (s->reading && !(joins && n > 1)) plan_chunk(s);
+    const bool moves = joins || empty_one(s);
+    /* a window that is moved is enough for a tick, where others go on meanwhile */
+    if (s->reading && (!moves || n <= joins)) plan_chunk(s);
     s->server->counts.n_busy = n;
     return *tick->does != 0;
 }
@@ -295,7 +332,8 @@ static void take_slots(gpt_schedule *s)
         gpt_slot *slot = &s->slots[i];
         if (!slot->goes_on) continue;
         slot->place++;
-        if (!go_on(s, slot->request, row_of(s->engine, i))) *slot = (gpt_slot){0};
+        slot->is_wrong = !are_numbers(s, row_of(s->engine, i));
+        if (!go_on(s, slot->request, row_of(s->engine, i))) leave(slot);
     }
 }
 
@@ -306,10 +344,10 @@ static void end_prompt(gpt_schedule *s)
     gpt_slot *slot = &s->slots[s->slot];
     s->is_dirty = true;
     if (go_on(s, r, s->engine->chunk_logits)) {
-        *slot = (gpt_slot){.request = r, .goes_on = true, .place = (int32_t)r->inputs[0].n};
+        slot->goes_on = true, slot->place = (int32_t)r->inputs[0].n;
         s->joins = s->slot;
     } else {
-        *slot = (gpt_slot){0};
+        leave(slot);
     }
     s->reading = NULL, s->slot = -1;
 }

@@ -4,7 +4,8 @@
  *     WEFT_TRY(gpt_engine_run(engine, error));
  *     gpt_schedule_take(&schedule);                 what came of it
  *
- * A tick is a token for each text, and a chunk of one prompt. So a long prompt delays others by a chunk a token.
+ * A tick is a token for each text, and one thing besides: a chunk of a prompt, or a window that is moved. So a long prompt delays
+ * others by a chunk a token.
  */
 #ifndef WEFT_APPS_GPT_SCHEDULE_H
 #define WEFT_APPS_GPT_SCHEDULE_H
@@ -13,8 +14,10 @@
 #include "server.h"
 
 typedef struct gpt_slot {
-    gpt_request *request; /* NULL: free */
+    gpt_request *request; /* NULL: it may be taken */
     bool goes_on;         /* its window is there: each tick is a token */
+    bool is_used;         /* a text's rows are in its window */
+    bool is_wrong;        /* and they may be no numbers */
     int32_t place;        /* of its last token, which goes through next */
 } gpt_slot;
 

@@ -146,9 +146,9 @@ typedef struct weft_kv_rows {
 typedef struct weft_kv_cache {
     /* [memory, dims of a row]: variables, of the dtype that attention computes in */
     weft_kv_rows kept;
-    /* i32: how many rows of a window are text; the row at which a step's token is: a number, or one for each of some dims of
-     * x's rows, so that texts of a batch are at places of their own. With the rows' own dim a step has any number of them; one
-     * whose place is outside of the memory, as -1, is not kept and sees nothing */
+    /* i32: how many rows of a window are text; the row at which a step's token is. A number, or of a step one for each of some
+     * dims of x's rows: so texts of a batch are at places of their own. With the rows' own dim a step has any number of rows. A row
+     * outside of the memory, as -1, is not kept and sees nothing */
     weft_value place;
     bool is_step;
     weft_kv_rows next; /* out: what the kept rows become */

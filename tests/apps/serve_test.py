@@ -418,6 +418,7 @@ def test_wrong_options():
         said = run("serve", "--run", "model", "--port", str(server.port), status=2)
         check("in use" in said and "--port 0" in said, said)
     check("name an address of this host" in run("serve", "--run", "model", "--host", "no.such.host.invalid", status=2), "--host")
+    check("name an address of this host" in run("serve", "--run", "model", "--host", "192.0.2.1", status=2), "another's --host")
     check("there is no checkpoint" in run("serve", "--run", "nowhere", status=2), "--run")
     said = run("serve", "--run", "model", "--port", "65536", status=2)
     check("port" in said, said)

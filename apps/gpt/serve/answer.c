@@ -10,7 +10,7 @@
 
 enum { DIGITS = 17 /* of a number, so that it is that number */, VECTOR_DIGITS = 9 };
 
-static char *dump(json_t *json, int digits)
+static char *dump(json_t *json, size_t digits)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
     json_decref(json);

@@ -41,6 +41,23 @@ static weft_status tell_address(gpt_listener *listener, weft_error *error)
     return WEFT_OK;
 }
 
+static weft_status fail_host(const char *host, const char *reason, weft_error *error)
+{
+    return weft_fail(error, WEFT_USAGE,
+                     "--host %.100s: %s; name an address of this host, as 127.0.0.1, or 0.0.0.0 "
+                     "for all of them",
+                     host, reason);
+}
+
+static weft_status fail(const char *host, int port, int reason, weft_error *error)
+{
+    if (reason != EADDRINUSE && reason != EACCES) return fail_host(host, strerror(reason), error);
+    return weft_fail(error, WEFT_USAGE,
+                     "--host %.100s --port %d: %s; give another --port, or --port 0 for any that "
+                     "is free",
+                     host, port, strerror(reason));
+}
+
 weft_status gpt_listen(const char *host, int port, gpt_listener *listener, weft_error *error)
 {
     struct addrinfo *all = NULL;
@@ -49,22 +66,12 @@ weft_status gpt_listen(const char *host, int port, gpt_listener *listener, weft_
     *listener = (gpt_listener){.socket = -1};
     snprintf(service, sizeof service, "%d", port);
     const int code = getaddrinfo(host, service, &hints, &all);
-    if (code != 0)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "--host %.100s: %s; name an address of this host, as 127.0.0.1, or 0.0.0.0 "
-            "for all of them",
-            host, gai_strerror(code));
+    if (code != 0) return fail_host(host, gai_strerror(code), error);
     for (const struct addrinfo *at = all; at && listener->socket < 0; at = at->ai_next)
         listener->socket = open_at(at);
     const int reason = errno;
     freeaddrinfo(all);
-    if (listener->socket < 0)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "--host %.100s --port %d: %s; give another --port, or --port 0 for any that "
-            "is free",
-            host, port, strerror(reason));
+    if (listener->socket < 0) return fail(host, port, reason, error);
     const weft_status status = tell_address(listener, error);
     if (status != WEFT_OK) close(listener->socket);
     return status;

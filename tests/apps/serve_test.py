@@ -36,10 +36,10 @@ def check(holds, message):
         fail(message)
 
 
-def run(*words, status=0):
-    done = subprocess.run([f"{BIN}/gpt", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
+def run(*words, status=0, program="gpt"):
+    done = subprocess.run([f"{BIN}/{program}", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
     said = done.stderr.decode("utf-8", "replace")
-    check(done.returncode == status, f"gpt {words} ends with {done.returncode}, not {status}: {said}")
+    check(done.returncode == status, f"{program} {words} ends with {done.returncode}, not {status}: {said}")
     return done.stdout if status == 0 else said
 
 
@@ -47,9 +47,9 @@ def run(*words, status=0):
 
 
 class Server:
-    def __init__(self, *options, launcher=()):
+    def __init__(self, *options, launcher=(), model="model"):
         self.is_launched = len(launcher) > 0
-        self.process = subprocess.Popen([*launcher, f"{BIN}/gpt", "serve", "--run", "model", "--port", "0", *options],
+        self.process = subprocess.Popen([*launcher, f"{BIN}/gpt", "serve", "--run", model, "--port", "0", *options],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline().decode()
         if not line:
@@ -413,6 +413,28 @@ def test_the_end(wanted):
         pass
 
 
+def test_words():
+    """A model of words: a text stops where the word for the end comes, which is not told."""
+    end = "<|endoftext|>"
+    with open("ends.txt", "w") as file:
+        file.write(("the quick brown fox jumps over" + end) * 150)
+    run("tokens", "train", "text.txt", "words", "--words", "290", program="weft")
+    run("tokens", "encode", "ends.txt", "ends.tokens", "--tokens", "words", "--special", program="weft")
+    run("train", *MODEL.split(), "--data", "ends.tokens", "--tokens", "words", "--run", "wordy")
+    with serving(model="wordy") as server:
+        for prompt in ("the quick", end, "fox"):
+            out = run("sample", "--run", "wordy", "--prompt", prompt, "--temperature", "0", "--sample", "20").decode()
+            wanted, *rest = out[len(prompt):].split(end)
+            check(out.startswith(prompt) and rest, f"gpt sample --prompt '{prompt}' comes to no end: {out}")
+            choice = server.text(prompt=prompt, temperature=0, max_tokens=20, logprobs=1)
+            check((choice["text"], choice["finish_reason"]) == (wanted, "stop"), f"{prompt}: {choice}, not {wanted!r}")
+            check("".join(choice["logprobs"]["tokens"]) == wanted, f"{prompt}: tokens {choice['logprobs']['tokens']}")
+            parts = server.parts(prompt=prompt, temperature=0, max_tokens=20)
+            check("".join(p["text"] for p in parts) == wanted, f"{prompt}: a stream says {parts}")
+        status, data = server.ask(C, {"prompt": end + "the", "max_tokens": 1})
+        check(status == 200 and json.loads(data)["usage"]["prompt_tokens"] == 2, f"the word for the end is one token: {data}")
+
+
 def test_wrong_options():
     with serving() as server:
         said = run("serve", "--run", "model", "--port", str(server.port), status=2)
@@ -453,6 +475,7 @@ try:
         test_vectors(other, kept_vectors)
     test_limits()
     test_the_end(sampled_texts)
+    test_words()
     test_wrong_options()
 finally:
     os.chdir("/")

@@ -34,7 +34,7 @@ set(CPACK_COMPONENT_FILES_DESCRIPTION "What reads images and compressed data fil
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_DEPENDS "libweft0 ${same}, libhdf5-103-1")
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "openmpi-bin, openssh-client")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "openmpi-bin, openssh-client, libmicrohttpd12") # gpt serve loads the last
 set(CPACK_COMPONENT_PROGRAMS_DESCRIPTION "The programs: gpt trains transformers on text, mnist nets on images, charlm
 recurrent nets on text, seq2seq encoders and decoders, word2vec vectors of words, on any mesh and layout; weft looks at machines, checkpoints and jobs that ended.")
 

@@ -24,8 +24,9 @@ typedef struct builder {
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;
-    /* of gpt_context and gpt_next: keys and values, here of the block under construction */
+    /* of gpt_context, gpt_next and gpt_rows: keys and values, here of the block under construction */
     bool keeps;
+    const char *cached; /* how names of these begin */
     weft_kv_cache cache;
 } builder;
 
@@ -44,9 +45,18 @@ static inline weft_dtype dtype_of(const gpt_shape *shape)
     return is_half ? shape->computes : shape->dtype;
 }
 
+/* gpt_layers_of - how many blocks are written down: of a stage; without stages, all; one, through whose weights a scan goes.
+ * gpt_set_dims - a model without values. gpt_scores - of tokens, as its parts tell. Local. */
+int64_t gpt_layers_of(const gpt_shape *shape);
+void gpt_set_dims(const gpt_shape *shape, gpt_model *m);
+weft_value gpt_scores(builder *b, weft_value tokens);
+
 /* gpt_cache_open - of the block under construction, or of all that it stands for, which are returned. gpt_cache_close - they
  * become what the block has made. Nothing where none are kept. Local. */
 weft_kv_rows gpt_cache_open(builder *b);
 void gpt_cache_close(builder *b, const weft_kv_rows *all);
+/* gpt_cache_move, gpt_cache_list - what gpt_moved and gpt_chunk_caches are. Local. */
+void gpt_cache_move(builder *b, gpt_move move);
+int gpt_cache_list(builder *b, weft_value *variables);
 
 #endif

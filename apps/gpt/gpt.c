@@ -157,12 +157,27 @@ static const option options[] = {
     {"dump", OPTION_TEXT, "", "PASS", "Output",
      "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
+
+    {"host", OPTION_TEXT, "127.0.0.1", "NAME", "Serving",
+     "the address that gpt serve listens at: of this machine alone, unless told otherwise"},
+    {"port", OPTION_COUNT, "8000", "N", "Serving", "its port; 0: any that is free", NULL, 0, 65535},
+    {"slots", OPTION_COUNT, "8", "N", "Serving", "texts that go on at once", NULL, 1, 1024},
+    {"chunk", OPTION_COUNT, "8", "N", "Serving",
+     "tokens of a prompt that are read between two tokens of the others", NULL, 1, 4096},
+    {"most-waiting", OPTION_COUNT, "64", "N", "Serving", "requests that may wait for a slot", NULL,
+     1},
+    {"most-body", OPTION_COUNT, "1048576", "BYTES", "Serving", "of a request", NULL, 1, 1 << 30},
+    {"most-time", OPTION_TIME, "10m", "TIME", "Serving",
+     "from when a request comes to the end of its answer, which is cut there"},
+    {"client-time", OPTION_TIME, "30s", "TIME", "Serving",
+     "that a client may take to ask, and to take what is there for it"},
 };
 
 static const option_table table = {
     .program = "gpt",
     .usage = "gpt train [options]    train a transformer on a text; again, to continue\n"
              "gpt sample [options]   print text by the model that was trained into --run DIR\n"
+             "gpt serve [options]    answer requests by that model over HTTP\n"
              "gpt search [options]   find the quickest mesh, layout and options on a machine\n"
              "\n"
              "  gpt train --data book.txt --mesh data:2,model:2 \\\n"
@@ -172,7 +187,7 @@ static const option_table table = {
     .about = "train a transformer over bytes or words on any mesh, and let it write",
     .first = "data eval-data mesh layout zero layers width heads seq steps batch rate run sample "
              "dry-run config",
-    .commands = "train sample search",
+    .commands = "train sample serve search",
 };
 
 /* ---- the plan ----------------------------------------------------------------------------------
@@ -244,6 +259,7 @@ enum { MAX_PHASES = 6 };
 static const phase training[MAX_PHASES] = {gpt_setup_build, gpt_setup_compile, gpt_setup_data,
                                            gpt_held_open, train_and_sample};
 static const phase sampling[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, sample};
+static const phase serving[MAX_PHASES] = {gpt_stored_check, gpt_setup_layout, gpt_serve};
 
 /* Whatever one process meets, all leave after the same phase. */
 static weft_status run(gpt_setup *setup, const phase *phases, const weft_world *world,
@@ -262,7 +278,8 @@ static weft_status run(gpt_setup *setup, const phase *phases, const weft_world *
 static weft_status agree_on_work(const settings *s, const phase *phases, weft_error *error)
 {
     const bool is_plan = app_only_plans(s);
-    const bool mine[] = {is_plan, !is_plan && phases == training, !is_plan && phases == sampling};
+    const bool mine[] = {is_plan, !is_plan && phases == training, !is_plan && phases == sampling,
+                         !is_plan && phases == serving};
     int n = 0;
     WEFT_TRY(weft_world_agree(error));
     for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
@@ -271,9 +288,10 @@ static weft_status agree_on_work(const settings *s, const phase *phases, weft_er
         n += any;
     }
     if (n == 1) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "some ranks were started to train and others to sample or with --dry-run; "
-                     "give all ranks the same command");
+    return weft_fail(
+        error, WEFT_USAGE,
+        "some ranks were started to train and others to sample, to serve or with --dry-run; "
+        "give all ranks the same command");
 }
 
 static weft_status work(gpt_setup *setup, const phase *phases, weft_error *error)
@@ -336,6 +354,7 @@ typedef struct command {
 
 static const command commands[] = {{"train", gpt_model_defaults, training},
                                    {"sample", gpt_stored_defaults, sampling},
+                                   {"serve", gpt_stored_defaults, serving},
                                    {"search", NULL, NULL}};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -350,7 +369,7 @@ static const command *find_command(const char *name, weft_error *error)
     weft_fail(error, WEFT_USAGE, "unknown command \"%s\"; %s%s%s", name,
               near ? "did you mean "
                    : "there are train, "
-                     "sample and search",
+                     "sample, serve and search",
               near ? near : "", near ? "?" : "; see gpt --help");
     return NULL;
 }

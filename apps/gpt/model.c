@@ -23,7 +23,7 @@ const char *const gpt_dims[GPT_N_DIMS] = {"batch", "seq",    "embed", "heads", "
                                           "kv",    "hidden", "vocab", "stage", "experts"};
 
 /* That are written down: of a stage; without stages, all; one, through whose weights a scan goes. */
-static int64_t layers_of(const gpt_shape *shape)
+int64_t gpt_layers_of(const gpt_shape *shape)
 {
     if (shape->scans) return 1;
     return shape->stages > 1 ? shape->layers / shape->stages : shape->layers;
@@ -85,7 +85,7 @@ static weft_value of_several(const builder *b, weft_graph *graph, weft_dim along
                              weft_shape dims, weft_initial initial)
 {
     char full[64], rows[64 * GPT_MOST_STAGES];
-    const int64_t layers = layers_of(b->shape);
+    const int64_t layers = gpt_layers_of(b->shape);
     int at = 0;
     for (int64_t s = 0; s < along.size; s++)
         at += snprintf(rows + at, sizeof rows - (size_t)at, "%sblock%lld.%s", s > 0 ? " " : "",
@@ -253,7 +253,7 @@ static weft_value dropout(const builder *b, weft_value x)
     return b->shape->dropout > 0 ? weft_dropout(x, b->shape->dropout) : x;
 }
 
-static void set_dims(const gpt_shape *shape, gpt_model *m)
+void gpt_set_dims(const gpt_shape *shape, gpt_model *m)
 {
     const int64_t shared = shape->kv_heads > 0 ? shape->kv_heads : shape->heads;
     *m = (gpt_model){
@@ -333,7 +333,7 @@ static weft_value blocks(void *argument, weft_value x)
     builder *b = argument;
     if (b->turn++ == 0) b->first = b->n_variables;
     b->n_variables = b->first;
-    for (b->layer = 0; b->layer < layers_of(b->shape); b->layer++) {
+    for (b->layer = 0; b->layer < gpt_layers_of(b->shape); b->layer++) {
         declare_block(b);
         const weft_kv_rows caches = gpt_cache_open(b);
         x = b->shape->scans ? scanned(b, x) : part(b, x);
@@ -366,7 +366,7 @@ static weft_value scored(builder *b, weft_value x, weft_value table)
     return weft_einsum(scores, x, weft_cast(table, dtype_of(b->shape)));
 }
 
-static weft_value logits(builder *b, weft_value tokens)
+weft_value gpt_scores(builder *b, weft_value tokens)
 {
     const weft_layer_source source = {outer_variable, b};
     b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
@@ -377,6 +377,8 @@ static weft_value logits(builder *b, weft_value tokens)
                                           .is_rms = b->shape->is_rms,
                                           .epsilon = b->shape->epsilon,
                                           .source = &source});
+    b->m->normed = x;
+    if (b->m->last.id != 0) x = weft_gather(x, b->m->last, b->m->token);
     return scored(b, x, b->table);
 }
 
@@ -395,45 +397,21 @@ static weft_value window_logits(builder *b)
     gpt_model *m = b->m;
     m->tokens = weft_input(b->graph, "tokens", WEFT_I32, WEFT_DIMS(m->batch, m->seq));
     if (b->packs) b->documents = gpt_documents_open(b->graph, m->batch, m->seq);
-    m->logits = logits(b, m->tokens);
+    m->logits = gpt_scores(b, m->tokens);
     return m->logits;
 }
 
 weft_value gpt_logits(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
     builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
-    set_dims(shape, model);
+    gpt_set_dims(shape, model);
     return window_logits(&b);
-}
-
-static weft_value keeping(builder *b, weft_dim rows)
-{
-    gpt_model *m = b->m;
-    b->keeps = true;
-    set_dims(b->shape, m);
-    m->tokens = weft_input(b->graph, "tokens", WEFT_I32, WEFT_DIMS(m->batch, rows));
-    m->place = weft_input(b->graph, "place", WEFT_I32, WEFT_SCALAR);
-    m->logits = logits(b, m->tokens);
-    return m->logits;
-}
-
-weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
-{
-    builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
-    return keeping(&b, (weft_dim){"seq", shape->seq});
-}
-
-weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
-{
-    builder b = {
-        .shape = shape, .m = model, .graph = graph, .layer = -1, .cache = {.is_step = true}};
-    return keeping(&b, (weft_dim){"token", 1});
 }
 
 weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 {
     builder b = {.shape = shape, .m = model, .graph = graph, .layer = -1};
-    set_dims(shape, model);
+    gpt_set_dims(shape, model);
     b.packs = shape->packs;
     const weft_value scores = window_logits(&b);
     model->targets = weft_input(graph, "targets", WEFT_I32, WEFT_DIMS(model->batch, model->seq));
@@ -447,7 +425,7 @@ int gpt_n_variables(const gpt_shape *shape)
     const int n_outer = 5 - shape->ropes - shape->is_rms - shape->ties;
     const int n_norms = shape->is_rms ? 2 : 4;
     const int n_block = n_norms + n_in_attention(shape) + n_in_mlp(shape);
-    return (int)(n_outer + n_block * layers_of(shape));
+    return (int)(n_outer + n_block * gpt_layers_of(shape));
 }
 
 /* Those that a model asks for which is built beside the graph. */
@@ -461,8 +439,8 @@ void gpt_variables(const gpt_shape *shape, weft_graph *graph, weft_value *variab
                  .layer = -1,
                  .declares = graph,
                  .declared = variables};
-    set_dims(shape, &m);
-    logits(&b, weft_input(beside, "tokens", WEFT_I32, WEFT_DIMS(m.batch, m.seq)));
+    gpt_set_dims(shape, &m);
+    gpt_scores(&b, weft_input(beside, "tokens", WEFT_I32, WEFT_DIMS(m.batch, m.seq)));
     (void)weft_graph_destroy(&beside);
 }
 
@@ -471,10 +449,10 @@ weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_val
 {
     gpt_model m;
     builder b = {.shape = shape, .m = &m, .graph = graph, .layer = -1};
-    set_dims(shape, &m);
+    gpt_set_dims(shape, &m);
     m.variables = variables;
     b.documents = windows->documents;
-    const weft_value scores = logits(&b, windows->tokens);
+    const weft_value scores = gpt_scores(&b, windows->tokens);
     *facts = m.facts;
     return loss_of(&b, scores, windows->targets);
 }

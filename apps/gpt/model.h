@@ -46,7 +46,8 @@ typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
     weft_value tokens, targets; /* inputs: i32 [batch, seq] */
     gpt_documents documents;    /* where it packs: two more */
-    weft_value place, kept;     /* of gpt_context and gpt_next */
+    weft_value place, kept;     /* of gpt_context, gpt_next, gpt_rows and gpt_moved */
+    weft_value last, normed;    /* of gpt_rows */
     /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
     window k of the batch is in micro-batch k mod micro */
     weft_value logits;
@@ -70,8 +71,31 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
  * has been kept since the window. Of any number of layers; without stages, and
  * without experts of limited capacity, whose places are counted along a window. Local. weft_kv_attend says what a step costs. */
 #define GPT_CACHE "cache."
+/* Whether there is a step of a token. */
+bool gpt_has_step(const gpt_shape *shape);
 weft_value gpt_context(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
 weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model);
+
+/* gpt_rows - as gpt_next, of `rows` tokens of each window, [batch, token:rows], of which `place`, i32 [batch, token:rows], says at
+ * which row each stands; one at -1 is none. A window's rows are added where zeros are. picks_last: `last`, an input, i32, says of
+ * which token there are scores, [batch, vocab]. normed: [batch, token, embed], what the head reads. cached: GPT_SLOTS, or
+ * GPT_CHUNK, of a batch of 1. gpt_moved - `kept` moves whole windows; `place`, an input, i32, is the one of `batch` windows. GPT_JOIN: the
+ * chunk's rows are added to its rows, which are zeros. GPT_CLEAR: the chunk's rows become zeros. GPT_EMPTY: its rows do, if all of
+ * them are finite; nothing else is touched. GPT_WIPE: whatever they are, and all windows are gone through. gpt_chunk_caches - the chunk's variables, into
+ * [GPT_MOST_CACHES]; returns how many: so that one program has all that others share. Local. */
+#define GPT_SLOTS GPT_CACHE "slots."
+#define GPT_CHUNK GPT_CACHE "chunk."
+typedef struct gpt_rows_options {
+    const char *cached;
+    int64_t rows;
+    bool picks_last;
+} gpt_rows_options;
+enum { GPT_MOST_CACHES = 2 * GPT_MOST_STAGES };
+weft_value gpt_rows(const gpt_shape *shape, const gpt_rows_options *options, weft_graph *graph,
+                    gpt_model *model);
+typedef enum gpt_move { GPT_JOIN, GPT_CLEAR, GPT_EMPTY, GPT_WIPE, GPT_MOVES } gpt_move;
+weft_value gpt_moved(const gpt_shape *shape, gpt_move move, weft_graph *graph, gpt_model *model);
+int gpt_chunk_caches(const gpt_shape *shape, weft_graph *graph, weft_value *variables);
 
 /* gpt_variables - all variables alone, into [gpt_n_variables(shape)]; gpt_loss_on - the loss of windows by these: of as many windows as shape says, in a scan's body too. Local. */
 int gpt_n_variables(const gpt_shape *shape);

@@ -7,15 +7,12 @@
  * each token of a model in stages, or of one whose experts have places for so many tokens of a window, which has no step of its
  * own.
  */
+#include "draw.h"
 #include "logits.h"
 #include "setup.h"
-#include "weft/philox.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SAMPLE_STREAM = 0x53414d50 /* of random numbers: no op of a graph has this id */ };
 
 typedef struct forward {
     weft_graph *graph;
@@ -38,37 +35,12 @@ typedef struct writer {
     uint64_t seed;
 } writer;
 
-static double logit(const writer *w, int64_t row, int64_t token)
-{
-    return weft_dtype_get(w->dtype, w->logits, row * w->vocab + token);
-}
-
-/* The first of those with the highest logit: what softmax(logits / temperature) draws as the temperature goes to 0. */
-static int32_t likeliest(const writer *w, int64_t row)
-{
-    int64_t best = 0;
-    for (int64_t t = 1; t < w->n_words; t++)
-        if (logit(w, row, t) > logit(w, row, best)) best = t;
-    return (int32_t)best;
-}
-
-/* Draw a token with probability softmax(logits / temperature). */
+/* Of token number `counter` of the text, which follows row `row`. */
 static int32_t draw(const writer *w, int64_t row, uint64_t counter)
 {
-    double highest = -INFINITY, sum = 0;
-    uint32_t words[4];
-    if (w->temperature == 0) return likeliest(w, row);
-    for (int64_t t = 0; t < w->n_words; t++)
-        highest = fmax(highest, logit(w, row, t));
-    for (int64_t t = 0; t < w->n_words; t++) {
-        w->weights[t] = exp((logit(w, row, t) - highest) / w->temperature);
-        sum += w->weights[t];
-    }
-    weft_philox((weft_philox_key){w->seed, SAMPLE_STREAM, 0}, counter, words);
-    double left = weft_philox_unit(words[0]) * sum;
-    for (int64_t t = 0; t < w->n_words; t++)
-        if ((left -= w->weights[t]) < 0) return (int32_t)t;
-    return (int32_t)w->n_words - 1;
+    const gpt_drawing drawing = {w->n_words, w->temperature, w->seed};
+    const size_t at = (size_t)(row * w->vocab) * weft_dtype_bytes(w->dtype);
+    return gpt_draw(&drawing, w->dtype, (const char *)w->logits + at, w->weights, counter);
 }
 
 static void print_token(const writer *w, int32_t token)
@@ -93,35 +65,19 @@ static weft_status compile(gpt_setup *setup, forward *f, weft_program *share, we
                         &options, &f->program, error);
 }
 
-static bool has_step(const gpt_shape *shape)
-{
-    const bool counts_places = shape->mixture.experts > 1 && shape->mixture.capacity > 0;
-    return shape->stages <= 1 && !counts_places;
-}
-
 static weft_status open_programs(gpt_setup *setup, writer *w, const gpt_shape *shape,
                                  weft_error *error)
 {
-    if (!has_step(shape))
+    if (!gpt_has_step(shape))
         (void)gpt_logits(shape, w->all.graph, &w->all.model);
     else
         (void)gpt_context(shape, w->all.graph, &w->all.model);
     w->dtype = weft_dtype_of(w->all.model.logits);
     WEFT_TRY(compile(setup, &w->all, setup->program, error));
     if (!setup->program) WEFT_TRY(gpt_stored_restore(setup, w->all.program, error));
-    if (!has_step(shape)) return WEFT_OK;
+    if (!gpt_has_step(shape)) return WEFT_OK;
     (void)gpt_next(shape, w->step.graph, &w->step.model);
     return compile(setup, &w->step, w->all.program, error);
-}
-
-/* A model of words cannot write bytes. */
-static weft_status check_words(const gpt_setup *setup, weft_error *error)
-{
-    if (setup->words || setup->shape.vocab == GPT_VOCAB) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "the model has %lld tokens, and without words it writes bytes, of which there "
-                     "are %d; give its vocabulary: --tokens DIR",
-                     (long long)setup->shape.vocab, GPT_VOCAB);
 }
 
 static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
@@ -143,7 +99,7 @@ static weft_status open_writer(gpt_setup *setup, writer *w, weft_error *error)
     w->logits = malloc(logits);
     w->weights = malloc((size_t)shape.vocab * sizeof *w->weights);
     weft_error own = {.rank = -1};
-    (void)check_words(setup, &own);
+    (void)gpt_setup_words(setup, &own);
     if (!w->all.graph || !w->step.graph || !w->window || !w->logits || !w->weights)
         weft_fail_memory(&own, logits);
     if (weft_world_agree(&own) != WEFT_OK) {
@@ -177,23 +133,6 @@ static void append(writer *w, int64_t *filled, int32_t token)
     w->window[(*filled)++] = token;
 }
 
-/* Words, and between them special ones, as <|endoftext|>, each of which is one token. */
-static weft_status encode(bpe *words, const unsigned char *text, size_t n, bpe_tokens *tokens,
-                          weft_error *error)
-{
-    for (size_t at = 0; at < n;) {
-        size_t before, length = 0;
-        const int32_t id = bpe_find_special(words, text + at, n - at, &before);
-        WEFT_TRY(bpe_encode(words, text + at, before, tokens, error));
-        if (id >= 0) {
-            (void)bpe_word(words, id, &length);
-            WEFT_TRY(bpe_append(tokens, id, error));
-        }
-        at += before + length;
-    }
-    return WEFT_OK;
-}
-
 /* What the text begins with, a new line if nothing. */
 static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, weft_error *error)
 {
@@ -201,9 +140,9 @@ static weft_status begin_with(writer *w, const char *prompt, int64_t *filled, we
     const size_t n = strlen((const char *)text);
     bpe_tokens tokens = {0};
     weft_error own = {.rank = -1};
-    if (w->words) (void)encode(w->words, text, n, &tokens, &own);
-    for (size_t i = 0; i < (w->words ? tokens.n : n); i++)
-        append(w, filled, w->words ? tokens.ids[i] : text[i]);
+    (void)gpt_encode(w->words, text, n, &tokens, &own);
+    for (size_t i = 0; i < tokens.n; i++)
+        append(w, filled, tokens.ids[i]);
     free(tokens.ids);
     if (weft_world_agree(&own) != WEFT_OK) *error = own;
     return own.status;

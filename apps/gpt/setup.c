@@ -132,6 +132,16 @@ static weft_status open_words(gpt_setup *setup, weft_error *error)
         (long long)vocab, *folder ? folder : "a text of bytes", (long long)words);
 }
 
+/* A model of words cannot write bytes. */
+weft_status gpt_setup_words(const gpt_setup *setup, weft_error *error)
+{
+    if (setup->words || setup->shape.vocab == GPT_VOCAB) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "the model has %lld tokens, and without words it writes bytes, of which there "
+                     "are %d; give its vocabulary: --tokens DIR",
+                     (long long)setup->shape.vocab, GPT_VOCAB);
+}
+
 static weft_status check_parts(const settings *s, weft_error *error)
 {
     const long long batch = settings_count(s, "batch"), parts = settings_count(s, "accumulate");

@@ -43,6 +43,8 @@ typedef struct gpt_setup {
 weft_status gpt_setup_check(gpt_setup *setup, weft_error *error);
 /* gpt_setup_read - of these, what is about the model and its training. Local. */
 weft_status gpt_setup_read(gpt_setup *setup, weft_error *error);
+/* gpt_setup_words - whether the model can write: its tokens are bytes, or there is a vocabulary. Local. */
+weft_status gpt_setup_words(const gpt_setup *setup, weft_error *error);
 /* gpt_setup_graph - the graph alone: needs no mesh and no layout. Local. */
 weft_status gpt_setup_graph(gpt_setup *setup, weft_error *error);
 /* gpt_setup_values - what a program of the graph computes; returns how many. gpt_setup_options - how it is compiled, without link and
@@ -73,7 +75,11 @@ weft_status gpt_train(gpt_setup *setup, weft_error *error);
  * Draws are Philox numbers of the seed, so every mesh and layout writes the same text. */
 weft_status gpt_sample(gpt_setup *setup, int64_t tokens, weft_error *error);
 
-/* gpt_stored_defaults - for gpt sample: the model's options from the run.json of --run DIR. Local.
+/* gpt_serve - answer requests by HTTP until a signal asks to end. Collective over the job; the root listens. By the newest
+ * checkpoint. */
+weft_status gpt_serve(gpt_setup *setup, weft_error *error);
+
+/* gpt_stored_defaults - for gpt sample and gpt serve: the model's options from the run.json of --run DIR. Local.
  */
 weft_status gpt_stored_defaults(settings *s, weft_error *error);
 /* gpt_model_defaults - for gpt train: the model's options, where a model of another program was imported into --run DIR. Local. */

@@ -1,7 +1,7 @@
 /* kv_cache: attention to keys and values that variables keep from run to run.
  *
- * A row is added where zeros are, so that it is all that is touched (scatter_add, which begins with the variable); but where a
- * scan stacks the caches of several layers.
+ * A row is added where zeros are, so that it is all that is touched (scatter_add and unpick, which begin with the variable); but
+ * where a scan stacks the caches of several layers.
  */
 #include <string.h>
 
@@ -51,21 +51,44 @@ static bool check_kept(weft_value kept, weft_value x, const char *rows, const ch
     return has_rows && weft_graph_status(x.graph) == WEFT_OK && check_dims(kept, x, rows, what);
 }
 
-static bool check_place(const weft_kv_cache *cache, weft_graph *graph)
+/* A number, or of a step one for each of some rows of x, which are as k's. */
+static bool check_place(const weft_kv_cache *cache, weft_value k, const char *feature)
 {
     const weft_value place = cache->place;
-    const bool is_number = place.id != 0 && place.graph == graph &&
-                           weft_dtype_of(place) == WEFT_I32 && weft_shape_of(place)->n_dims == 0;
-    if (!is_number)
-        weft_graph_fail(graph, "kv_attend: the cache's place is no number; it is an i32 scalar, as "
-                               "of weft_input(graph, \"place\", WEFT_I32, WEFT_SCALAR)");
-    return is_number;
+    const bool is_number = place.id != 0 && place.graph == k.graph &&
+                           weft_dtype_of(place) == WEFT_I32 &&
+                           (cache->is_step || weft_shape_of(place)->n_dims == 0);
+    if (!is_number) {
+        weft_graph_fail(k.graph,
+                        "kv_attend: the cache's place is no number; it is an i32 scalar, as "
+                        "of weft_input(graph, \"place\", WEFT_I32, WEFT_SCALAR), and in a "
+                        "step it may have dims of its rows");
+        return false;
+    }
+    const weft_shape *of_place = weft_shape_of(place);
+    for (int d = 0; d < of_place->n_dims; d++) {
+        const weft_dim dim = of_place->dims[d];
+        if (weft_dim_of(k, dim.name).size == dim.size && strcmp(dim.name, feature) != 0) continue;
+        weft_graph_fail(k.graph,
+                        "kv_attend: the cache's place has %.63s:%lld, which is no dim that numbers "
+                        "rows of the keys; it has some of these, or none",
+                        dim.name, (long long)dim.size);
+        return false;
+    }
+    return true;
+}
+
+/* Each row of a step stands at a place of its own, where place says so. */
+static bool places_rows(const weft_kv_cache *cache, const char *rows)
+{
+    return weft_shape_find(weft_shape_of(cache->place), rows) >= 0;
 }
 
 /* What a window and the steps behind it see alike. */
 static bool check_options(const weft_kv_cache *cache, weft_value q,
                           const weft_attention_options *options)
 {
+    const bool is_placed = cache->is_step && places_rows(cache, options->query.name);
     const char *has = options->mask.id != 0   ? "a mask"
                       : options->bias.id != 0 ? "a bias"
                       : options->window != 0  ? "a window"
@@ -78,11 +101,12 @@ static bool check_options(const weft_kv_cache *cache, weft_value q,
                         "kv_attend: the attention has %s; with kept rows it is causal, and has no "
                         "mask, bias or window: leave these out, or call weft_attention_with",
                         has);
-    else if (rows.size != n)
-        weft_graph_fail(q.graph,
-                        "kv_attend: %.63s has %lld rows; a step has 1 row, and a window as many as "
-                        "are kept, here %lld",
-                        rows.name, (long long)rows.size, (long long)n);
+    else if (rows.size != n && !is_placed)
+        weft_graph_fail(
+            q.graph,
+            "kv_attend: %.63s has %lld rows; a step has 1 row, or a place for each, and "
+            "a window as many as are kept, here %lld",
+            rows.name, (long long)rows.size, (long long)n);
     return weft_graph_status(q.graph) == WEFT_OK;
 }
 
@@ -98,7 +122,8 @@ static bool check(const weft_kv_cache *cache, weft_value q, weft_value k, weft_v
         return false;
     }
     const char *rows = options->memory.name;
-    return check_place(cache, q.graph) && check_kept(cache->kept.key, k, rows, "keys") &&
+    return check_place(cache, k, options->feature.name) &&
+           check_kept(cache->kept.key, k, rows, "keys") &&
            check_kept(cache->kept.value, v, rows, "values") && check_options(cache, q, options);
 }
 
@@ -120,23 +145,31 @@ static weft_value rows_through(const weft_kv_cache *cache, weft_dim memory)
 }
 
 /* Of a window the first rows, zeros behind. */
-static weft_value of_window(const weft_kv_cache *cache, weft_value kept, weft_value x)
+static weft_value of_window(const weft_kv_cache *cache, weft_value kept, weft_value x,
+                            const char *rows)
 {
+    (void)rows;
     x = weft_cast(x, weft_dtype_of(kept));
     const weft_value zero = weft_constant(x.graph, weft_dtype_of(x), WEFT_SCALAR, 0.0);
     return weft_where(rows_before(cache, memory_of(kept)), x, zero);
 }
 
-/* The row of a step's token joins those that are kept: zeros are where it goes. */
-static weft_value of_step(const weft_kv_cache *cache, weft_value kept, weft_value row)
+/* The rows of a step join those that are kept: zeros are where they go. One outside goes nowhere. `rows` numbers them. */
+static weft_value of_step(const weft_kv_cache *cache, weft_value kept, weft_value x,
+                          const char *rows)
 {
     const weft_dim memory = memory_of(kept);
-    row = weft_sum(weft_shape_without(weft_shape_of(kept), memory.name), row); /* of one token */
-    return weft_add(kept,
-                    weft_scatter_add(weft_cast(row, weft_dtype_of(kept)), cache->place, memory));
+    const weft_dtype dtype = weft_dtype_of(kept);
+    const weft_shape *shape = weft_shape_of(kept);
+    if (!places_rows(cache, rows))
+        x = weft_sum(weft_shape_without(shape, memory.name), x); /* of one */
+    x = weft_cast(x, dtype);
+    const bool is_one = weft_shape_of(cache->place)->n_dims == 0;
+    return weft_add(kept, is_one ? weft_scatter_add(x, cache->place, memory)
+                                 : weft_unpick(*shape, x, cache->place, memory));
 }
 
-/* A step's query row sees the rows that are kept, its own the last of them. */
+/* A step's query rows see the rows that are kept, each its own the last of them. */
 static weft_value attend_kept(const weft_kv_cache *cache, weft_value q,
                               const weft_attention_options *options)
 {
@@ -157,9 +190,9 @@ weft_value weft_kv_attend(void *context, weft_value q, weft_value k, weft_value 
     if (q.id == 0 || k.id == 0 || v.id == 0 || !check(cache, q, k, v, options))
         return weft_no_value(q.graph);
     const weft_kv_rows kept = cache->kept;
-    weft_value (*next)(const weft_kv_cache *, weft_value, weft_value) =
+    weft_value (*next)(const weft_kv_cache *, weft_value, weft_value, const char *) =
         cache->is_step ? of_step : of_window;
-    cache->next.key = next(cache, kept.key, k);
-    cache->next.value = next(cache, kept.value, v);
+    cache->next.key = next(cache, kept.key, k, options->memory.name);
+    cache->next.value = next(cache, kept.value, v, options->memory.name);
     return cache->is_step ? attend_kept(cache, q, options) : weft_attention_with(q, k, v, options);
 }

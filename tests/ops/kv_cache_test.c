@@ -217,7 +217,9 @@ static void test_what_a_cache_is_told_wrongly_is_one_sentence(void)
     c = begin(false), c.options.causal = false;
     check_says(&c, &c.cache, "the attention has rows that see later ones; with kept rows");
     c = begin(false), c.cache.is_step = true;
-    check_says(&c, &c.cache, "row has 6 rows; a step has 1 row, and a window as many as are kept");
+    check_says(&c, &c.cache,
+               "row has 6 rows; a step has 1 row, or a place for each, and a window as many as "
+               "are kept");
     c = begin(true), c.cache.is_step = false;
     check_says(&c, &c.cache, "one has 1 rows; a step has 1 row");
     c = begin(true), c.options.memory.name = "many";

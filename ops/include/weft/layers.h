@@ -146,17 +146,19 @@ typedef struct weft_kv_rows {
 typedef struct weft_kv_cache {
     /* [memory, dims of a row]: variables, of the dtype that attention computes in */
     weft_kv_rows kept;
-    /* i32: how many rows of a window are text; the row at which a step's token is */
+    /* i32: how many rows of a window are text; the row at which a step's token is. A number, or of a step one for each of some
+     * dims of x's rows: so texts of a batch are at places of their own. With the rows' own dim a step has any number of rows. A row
+     * outside of the memory, as -1, is not kept and sees nothing */
     weft_value place;
     bool is_step;
     weft_kv_rows next; /* out: what the kept rows become */
 } weft_kv_cache;
 
-/* weft_kv_attend - attention of q to the rows of a window, or of a step's row to those that are kept and its own. A step keeps its
- * row where none was kept since the window. Made to be a layer's `attend`.
+/* weft_kv_attend - attention of q to the rows of a window, or of a step's rows to those that are kept and their own. A step keeps
+ * its rows where zeros are: none was kept since the window, or since the variables began. Made to be a layer's `attend`.
  *
  * cache    a weft_kv_cache
- * options  causal, without mask, bias and window; query is one row in a step
+ * options  causal, without mask, bias and window; query is one row in a step, if place does not have its dim
  * cost     of a step: the kept rows up to `place` are read; all of them where a scan stacks caches, where ranks hold them in
  *          common, and where they are split
  */

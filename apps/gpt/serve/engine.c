@@ -1,0 +1,274 @@
+/* engine: programs over the same variables: slots by a token each, a chunk of a prompt, and moves of whole windows. The first has all
+ * variables, for the others to share.
+ */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the programs -------------------------------------------------------------------------------- */
+
+static weft_status compile(gpt_engine *e, gpt_part *part, weft_values values, weft_program *share,
+                           weft_error *error)
+{
+    const weft_compile_options options = {.share = share};
+    return weft_compile(e->setup->mesh, e->setup->layout, values, &options, &part->program, error);
+}
+
+/* Besides what a program computes it lists variables: the first those of the chunk, which others share; those that move windows all
+ * weights, whose dims the layout names. */
+typedef struct listed {
+    weft_value *values; /* own it: free */
+    int n;
+} listed;
+
+static weft_status list_begin(const gpt_engine *e, listed *list, weft_error *error)
+{
+    const size_t most = (size_t)gpt_n_variables(&e->shape) + GPT_MOST_CACHES + 2;
+    *list = (listed){.values = malloc(most * sizeof *list->values)};
+    return list->values ? WEFT_OK : weft_fail_memory(error, most * sizeof *list->values);
+}
+
+static weft_status compile_decode(gpt_engine *e, weft_error *error)
+{
+    gpt_part *d = &e->decode;
+    const gpt_rows_options options = {.cached = GPT_SLOTS, .rows = 1};
+    listed list;
+    WEFT_TRY(list_begin(e, &list, error));
+    (void)gpt_rows(&e->shape, &options, d->graph, &d->model);
+    list.values[list.n++] = d->model.logits, list.values[list.n++] = d->model.kept;
+    list.n += gpt_chunk_caches(&e->shape, d->graph, list.values + list.n);
+    const weft_status status = compile(e, d, (weft_values){list.values, list.n}, NULL, error);
+    free(list.values);
+    return status;
+}
+
+static weft_status compile_read(gpt_engine *e, weft_error *error)
+{
+    gpt_part *r = &e->read;
+    const gpt_rows_options options = {
+        .cached = GPT_CHUNK, .rows = e->options.chunk, .picks_last = true};
+    gpt_shape shape = e->shape;
+    shape.batch = 1;
+    (void)gpt_rows(&shape, &options, r->graph, &r->model);
+    return compile(e, r, WEFT_VALUES(r->model.logits, r->model.normed, r->model.kept),
+                   e->decode.program, error);
+}
+
+static weft_status compile_move(gpt_engine *e, gpt_move move, weft_error *error)
+{
+    gpt_part *part = &e->moves[move];
+    listed list;
+    WEFT_TRY(list_begin(e, &list, error));
+    list.values[list.n++] = gpt_moved(&e->shape, move, part->graph, &part->model);
+    gpt_variables(&e->shape, part->graph, list.values + list.n);
+    list.n += gpt_n_variables(&e->shape);
+    const weft_status status =
+        compile(e, part, (weft_values){list.values, list.n}, e->decode.program, error);
+    free(list.values);
+    return status;
+}
+
+static weft_status open_programs(gpt_engine *e, weft_error *error)
+{
+    WEFT_TRY(compile_decode(e, error));
+    WEFT_TRY(gpt_stored_restore(e->setup, e->decode.program, error));
+    WEFT_TRY(compile_read(e, error));
+    for (int i = 0; i < GPT_MOVES; i++)
+        WEFT_TRY(compile_move(e, (gpt_move)i, error));
+    e->dtype = weft_dtype_of(e->decode.model.logits);
+    e->normed_dtype = weft_dtype_of(e->read.model.normed);
+    return WEFT_OK;
+}
+
+/* ---- memory, and how ranks hear of a tick ---------------------------------------------------------- */
+
+/* The last has the variables. */
+static int list_parts(gpt_engine *e, gpt_part *parts[2 + GPT_MOVES])
+{
+    int n = 0;
+    for (int i = 0; i < GPT_MOVES; i++)
+        parts[n++] = &e->moves[i];
+    parts[n++] = &e->read;
+    parts[n++] = &e->decode;
+    return n;
+}
+
+static void lay_out(gpt_engine *e)
+{
+    const int64_t slots = e->options.slots, chunk = e->options.chunk;
+    int32_t *at = e->told;
+    e->tick = (gpt_tick){.does = at, .emptied = at + 1, .joined = at + 2, .last = at + 3};
+    at += 4;
+    e->tick.slot_tokens = at, e->tick.slot_places = at + slots;
+    at += 2 * slots;
+    e->tick.chunk_tokens = at, e->tick.chunk_places = at + chunk;
+}
+
+static weft_status take_memory(gpt_engine *e, weft_error *error)
+{
+    const size_t slots = (size_t)e->options.slots, chunk = (size_t)e->options.chunk;
+    const size_t vocab = (size_t)e->shape.vocab, width = (size_t)e->shape.width;
+    gpt_part *parts[2 + GPT_MOVES];
+    const int n = list_parts(e, parts);
+    bool has_all = true;
+    e->n_told = (int64_t)(4 + 2 * slots + 2 * chunk);
+    e->told = calloc((size_t)e->n_told, sizeof *e->told);
+    e->slot_logits = malloc(slots * vocab * sizeof(double));
+    e->chunk_logits = malloc(vocab * sizeof(double));
+    e->normed = malloc(chunk * width * sizeof(double));
+    for (int i = 0; i < n; i++) {
+        parts[i]->graph = weft_graph_create((uint64_t)settings_count(e->setup->settings, "seed"));
+        has_all = has_all && parts[i]->graph;
+    }
+    if (!has_all || !e->told || !e->slot_logits || !e->chunk_logits || !e->normed)
+        return weft_fail_memory(error, (slots + 1) * vocab * sizeof(double));
+    lay_out(e);
+    gpt_engine_forget(e);
+    return WEFT_OK;
+}
+
+static weft_status open_comm(gpt_engine *e, weft_error *error)
+{
+    weft_mesh *mesh = e->setup->mesh;
+    const uint32_t all = (1u << weft_mesh_n_axes(mesh)) - 1;
+    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
+    (void)!weft_comms_create(mesh, &e->comms, error);
+    WEFT_TRY(weft_world_agree(error));
+    WEFT_TRY(weft_comms_prepare(e->comms, all, error));
+    e->comm = weft_comm_of(e->comms, weft_mesh_first_local(mesh), all);
+    return WEFT_OK;
+}
+
+static weft_status check(const gpt_shape *shape, weft_error *error)
+{
+    if (gpt_has_step(shape)) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "gpt serve goes on by a token at a time, which a model in stages, or one of "
+                     "experts with so many places a window, cannot (stages %lld, capacity %g); "
+                     "gpt sample can, and so can one that was trained with --capacity 0",
+                     (long long)shape->stages, shape->mixture.capacity);
+}
+
+weft_status gpt_engine_open(gpt_engine *e, gpt_setup *setup, const gpt_engine_options *options,
+                            weft_error *error)
+{
+    weft_error own = {.rank = -1};
+    *e = (gpt_engine){.setup = setup, .options = *options, .shape = setup->shape};
+    e->shape.batch = options->slots;
+    e->shape.dropout = 0;
+    e->shape.micro = e->shape.turns = 1;
+    if (check(&e->shape, &own) == WEFT_OK) (void)!take_memory(e, &own);
+    if (weft_world_agree(&own) != WEFT_OK) {
+        *error = own;
+        return own.status;
+    }
+    WEFT_TRY(open_comm(e, error));
+    return open_programs(e, error);
+}
+
+void gpt_engine_close(gpt_engine *e)
+{
+    gpt_part *parts[2 + GPT_MOVES];
+    const int n = list_parts(e, parts);
+    for (int i = 0; i < n; i++) {
+        weft_program_destroy(&parts[i]->program);
+        weft_graph_destroy(&parts[i]->graph);
+    }
+    weft_comms_destroy(&e->comms);
+    free(e->told);
+    free(e->slot_logits);
+    free(e->chunk_logits);
+    free(e->normed);
+    *e = (gpt_engine){0};
+}
+
+/* ---- a tick ---------------------------------------------------------------------------------------- */
+
+void gpt_engine_forget(gpt_engine *e)
+{
+    memset(e->told, 0, (size_t)e->n_told * sizeof *e->told);
+    for (int64_t i = 0; i < e->options.slots; i++)
+        e->tick.slot_places[i] = -1;
+    for (int64_t i = 0; i < e->options.chunk; i++)
+        e->tick.chunk_places[i] = -1;
+}
+
+static weft_status write_numbers(const gpt_part *part, weft_value input, const int32_t *numbers,
+                                 int64_t n, weft_error *error)
+{
+    return weft_write(part->program, input, WEFT_I32, numbers, n * (int64_t)sizeof *numbers, error);
+}
+
+static weft_status move(const gpt_engine *e, gpt_move which, const int32_t *slot, weft_error *error)
+{
+    const gpt_part *m = &e->moves[which];
+    WEFT_TRY(write_numbers(m, m->model.place, slot, 1, error));
+    return weft_run(m->program, error);
+}
+
+static weft_status empty(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_EMPTY, e->tick.emptied, error);
+}
+
+static weft_status wipe(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_WIPE, e->tick.emptied, error);
+}
+
+static weft_status join(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_JOIN, e->tick.joined, error);
+}
+
+static weft_status clear(const gpt_engine *e, weft_error *error)
+{
+    return move(e, GPT_CLEAR, e->tick.joined, error);
+}
+
+static weft_status decode(const gpt_engine *e, weft_error *error)
+{
+    const gpt_part *d = &e->decode;
+    const int64_t slots = e->options.slots;
+    WEFT_TRY(write_numbers(d, d->model.tokens, e->tick.slot_tokens, slots, error));
+    WEFT_TRY(write_numbers(d, d->model.place, e->tick.slot_places, slots, error));
+    WEFT_TRY(weft_run(d->program, error));
+    return weft_read(d->program, d->model.logits, e->dtype, e->slot_logits,
+                     slots * e->shape.vocab * (int64_t)weft_dtype_bytes(e->dtype), error);
+}
+
+static weft_status read_chunk(const gpt_engine *e, weft_error *error)
+{
+    const gpt_part *r = &e->read;
+    const int64_t chunk = e->options.chunk;
+    WEFT_TRY(write_numbers(r, r->model.tokens, e->tick.chunk_tokens, chunk, error));
+    WEFT_TRY(write_numbers(r, r->model.place, e->tick.chunk_places, chunk, error));
+    WEFT_TRY(write_numbers(r, r->model.last, e->tick.last, 1, error));
+    WEFT_TRY(weft_run(r->program, error));
+    return weft_read(r->program, r->model.logits, e->dtype, e->chunk_logits,
+                     e->shape.vocab * (int64_t)weft_dtype_bytes(e->dtype), error);
+}
+
+static weft_status look(const gpt_engine *e, weft_error *error)
+{
+    const gpt_part *r = &e->read;
+    return weft_read(r->program, r->model.normed, e->normed_dtype, e->normed,
+                     e->options.chunk * e->shape.width * (int64_t)weft_dtype_bytes(e->normed_dtype),
+                     error);
+}
+
+weft_status gpt_engine_run(gpt_engine *e, weft_error *error)
+{
+    static const struct {
+        gpt_does does;
+        weft_status (*run)(const gpt_engine *, weft_error *);
+    } steps[] = {{GPT_EMPTIES, empty}, {GPT_WIPES, wipe},     {GPT_JOINS, join},
+                 {GPT_CLEARS, clear},  {GPT_DECODES, decode}, {GPT_READS, read_chunk},
+                 {GPT_LOOKS, look}};
+    if (e->comm)
+        WEFT_TRY(weft_broadcast(e->comm, 0, e->told, e->n_told * (int64_t)sizeof *e->told, error));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (*e->tick.does & (int32_t)steps[i].does) WEFT_TRY(steps[i].run(e, error));
+    return WEFT_OK;
+}

@@ -42,7 +42,7 @@ struct weft_dataset {
     weft_dataset_part *parts;
     int n_threads, n_ahead;
     size_t scratch_bytes; /* of a thread */
-    char *scratch;        /* [n_threads, scratch_bytes] */
+    char *scratch;        /* [n_threads + 1, scratch_bytes]; the last of who waits for a batch */
 
     pthread_t threads[WEFT_FEED_THREADS];
     int n_started;
@@ -58,7 +58,14 @@ struct weft_dataset {
 weft_bound_source weft_dataset_numbers(const weft_dataset *dataset, int field);
 /* feed.c: ends the threads and forgets the program. Local. */
 void weft_feed_unbind(weft_dataset *dataset);
-/* feed.c: the next batch to be delivered. Local. */
+/* feed_read.c: the next batch to be delivered. Local. */
 void weft_feed_want(weft_dataset *dataset, int64_t sample);
+/* feed_read.c: what a reading thread of a dataset does until it ends. */
+void *weft_feed_reader(void *dataset);
+/* feed_read.c: with the lock: some rows of the batch that is wanted are read by this thread; false: there are none that nobody has taken, or
+ * a function of the program makes them, which is called on threads of the dataset's alone. Local. */
+bool weft_feed_help(weft_dataset *dataset);
+/* Whether it ever does. */
+bool weft_feed_helps(const weft_dataset *dataset);
 
 #endif

@@ -2,13 +2,38 @@
  *
  * The first line says which fields there are; a line that has another type in one of them is refused when it is read, with its number.
  * A key that is absent, or null, is an empty text, an empty row or NaN; of a whole number it is refused.
+ *
+ * A read takes one value out of a line, without a tree of the others (json_find.h). A reader asks for its shape first and then for its
+ * numbers, so the lines that were read last are held. A line with a rare value is parsed whole, as the first line is, and so is one that
+ * needs a sentence.
  */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_find.h"
 #include "lines.h"
+#include "sync.h"
+
+enum { N_HELD = 16, LONGEST_HELD = 1 << 20 };
+
+/* A line with the value that was found in it. Who wants it for another line, or at the same time, reads for himself. */
+typedef struct held {
+    _Atomic bool is_taken;
+    int64_t record; /* -1: there is none */
+    int field;      /* that value is of; -1: none */
+    int64_t n, room;
+    char *line; /* [room], ended by a 0 at n */
+    weft_json_value value;
+} held;
+
+typedef struct jsonl {
+    weft_lines lines; /* first: state is of these as well */
+    held held[N_HELD];
+} jsonl;
+
+/* ---- whole lines ------------------------------------------------------------------------------------ */
 
 static weft_status parse(const weft_source *source, const weft_lines *lines, int64_t i,
                          json_t **object, weft_error *error)
@@ -76,9 +101,12 @@ static weft_status add_fields(weft_table *table, json_t *object, const char *wan
 
 static weft_status jsonl_open(weft_table *table, const char *wanted, weft_error *error)
 {
-    weft_lines *lines = table->state = calloc(1, sizeof *lines);
+    jsonl *state = table->state = calloc(1, sizeof *state);
     json_t *object;
-    if (lines == NULL) return weft_fail_memory(error, sizeof *lines);
+    if (state == NULL) return weft_fail_memory(error, sizeof *state);
+    weft_lines *lines = &state->lines;
+    for (int i = 0; i < N_HELD; i++)
+        state->held[i].record = -1;
     WEFT_TRY(weft_lines_find(&table->source, false, lines, error));
     table->n_records = lines->n;
     if (lines->n == 0) return WEFT_OK;
@@ -103,8 +131,8 @@ static bool fits(const weft_record_field *field, json_t *value)
     return json_is_array(value);
 }
 
-static weft_status take(const weft_table *table, int64_t record, int field, json_t **object,
-                        json_t **value, weft_error *error)
+static weft_status parse_value(const weft_table *table, int64_t record, int field, json_t **object,
+                               json_t **value, weft_error *error)
 {
     const weft_record_field *f = &table->fields[field];
     WEFT_TRY(parse(&table->source, table->state, record, object, error));
@@ -117,17 +145,6 @@ static weft_status take(const weft_table *table, int64_t record, int field, json
         (long long)weft_lines_number(&table->source, table->state, record), f->name);
 }
 
-static weft_status jsonl_shape(const weft_table *table, int64_t record, int field, int64_t *dims,
-                               weft_error *error)
-{
-    json_t *object, *value;
-    WEFT_TRY(take(table, record, field, &object, &value, error));
-    *dims = (int64_t)(table->fields[field].is_text ? json_string_length(value)
-                                                   : json_array_size(value));
-    json_decref(object);
-    return WEFT_OK;
-}
-
 static void put_number(const weft_record_field *field, const json_t *value, void *to)
 {
     if (field->dtype == WEFT_F64)
@@ -138,13 +155,39 @@ static void put_number(const weft_record_field *field, const json_t *value, void
         *(int64_t *)to = json_is_boolean(value) ? json_is_true(value) : json_integer_value(value);
 }
 
-static weft_status jsonl_read(const weft_table *table, int64_t record, int field, int64_t begin,
-                              int64_t end, void *to, weft_error *error)
+static weft_status parsed_shape(const weft_table *table, int64_t record, int field, int64_t *dims,
+                                weft_error *error)
+{
+    json_t *object, *value;
+    WEFT_TRY(parse_value(table, record, field, &object, &value, error));
+    *dims = (int64_t)(table->fields[field].is_text ? json_string_length(value)
+                                                   : json_array_size(value));
+    json_decref(object);
+    return WEFT_OK;
+}
+
+/* What is wanted is inside what the shape said; unless the file became another one without a sign of it. */
+static weft_status check_end(const weft_table *table, const weft_record_field *f, int64_t n,
+                             int64_t end, weft_error *error)
+{
+    if (f->n_dims == 0 || end <= n) return WEFT_OK;
+    return weft_source_fail(&table->source, error,
+                            "%s has %lld elements, and had %lld or more; do not change data while "
+                            "it is read",
+                            f->name, (long long)n, (long long)end);
+}
+
+static weft_status parsed_read(const weft_table *table, int64_t record, int field, int64_t begin,
+                               int64_t end, void *to, weft_error *error)
 {
     const weft_record_field *f = &table->fields[field];
     json_t *object, *value;
-    WEFT_TRY(take(table, record, field, &object, &value, error));
-    if (f->is_text)
+    WEFT_TRY(parse_value(table, record, field, &object, &value, error));
+    const int64_t n = (int64_t)(f->is_text ? json_string_length(value) : json_array_size(value));
+    const weft_status status = check_end(table, f, n, end, error);
+    if (status != WEFT_OK)
+        ; /* nothing is put */
+    else if (f->is_text)
         memcpy(to, json_string_value(value) + begin, (size_t)(end - begin));
     else if (f->n_dims == 0)
         put_number(f, value, to);
@@ -152,14 +195,125 @@ static weft_status jsonl_read(const weft_table *table, int64_t record, int field
         for (int64_t i = begin; i < end; i++)
             put_number(f, json_array_get(value, (size_t)i), (char *)to + 8 * (i - begin));
     json_decref(object);
+    return status;
+}
+
+/* ---- one value -------------------------------------------------------------------------------------- */
+
+/* Whether it is of the field's type; as fits() has it. */
+static bool is_of(const weft_record_field *f, const weft_json_value *v)
+{
+    const bool is_whole = f->dtype == WEFT_I64;
+    if (v->kind == WEFT_JSON_ABSENT || v->kind == WEFT_JSON_NULL) return !is_whole || f->n_dims > 0;
+    if (f->is_text) return v->kind == WEFT_JSON_TEXT;
+    if (f->n_dims > 0) return v->kind == WEFT_JSON_ROW && (v->is_whole || !is_whole);
+    return v->kind == WEFT_JSON_WHOLE || v->kind == WEFT_JSON_BOOLEAN ||
+           (v->kind == WEFT_JSON_REAL && !is_whole);
+}
+
+static weft_status read_line(const weft_table *table, held *h, int64_t record, weft_error *error)
+{
+    const weft_lines *lines = table->state;
+    const int64_t begin = lines->begins[record], n = lines->begins[record + 1] - begin;
+    h->record = h->field = -1;
+    if (n >= h->room) {
+        free(h->line);
+        h->room = n + n / 2 + 64;
+        h->line = n < WEFT_SOURCE_LONGEST ? malloc((size_t)h->room) : NULL;
+        if (h->line == NULL) {
+            h->room = 0;
+            return weft_fail_memory(error, (size_t)n);
+        }
+    }
+    WEFT_TRY(weft_source_read(&table->source, h->line, n, begin, error));
+    h->line[n] = '\0';
+    h->record = record, h->n = n;
     return WEFT_OK;
+}
+
+/* The value in the line; *is_found false: the line is to be parsed. A file that changed is refused, held or not. */
+static weft_status find(const weft_table *table, held *h, int64_t record, int field, bool *is_found,
+                        weft_error *error)
+{
+    const weft_record_field *f = &table->fields[field];
+    if (h->record == record)
+        WEFT_TRY(weft_source_check(&table->source, error));
+    else
+        WEFT_TRY(read_line(table, h, record, error));
+    if (h->field != field && !weft_json_find(h->line, h->n, f->name, &h->value)) h->record = -1;
+    *is_found = h->record == record && is_of(f, &h->value);
+    h->field = *is_found ? field : -1;
+    return WEFT_OK;
+}
+
+/* The place that a line is held in, taken for this thread; `own` where another has it. */
+static held *take(const weft_table *table, int64_t record, held *own)
+{
+    held *h = &((jsonl *)table->state)->held[record % N_HELD];
+    bool is_free = false;
+    *own = (held){.record = -1, .field = -1};
+    return weft_sync_replace(&h->is_taken, &is_free, true) ? h : own;
+}
+
+static void give(held *h, held *own)
+{
+    if (h == own || h->room > LONGEST_HELD) {
+        free(h->line);
+        h->line = NULL, h->room = 0, h->record = -1;
+    }
+    if (h != own) weft_sync_store_release(&h->is_taken, false);
+}
+
+static weft_status jsonl_shape(const weft_table *table, int64_t record, int field, int64_t *dims,
+                               weft_error *error)
+{
+    held own, *h = take(table, record, &own);
+    bool is_found = false;
+    const weft_status status = find(table, h, record, field, &is_found, error);
+    if (status == WEFT_OK && is_found) *dims = h->value.n;
+    give(h, &own);
+    return status != WEFT_OK || is_found ? status : parsed_shape(table, record, field, dims, error);
+}
+
+static void put_value(const weft_record_field *f, const weft_json_value *v, int64_t begin,
+                      int64_t end, void *to)
+{
+    const bool is_true = v->kind == WEFT_JSON_BOOLEAN && *v->begin == 't';
+    if (f->is_text)
+        weft_json_take_text(v, begin, end, to);
+    else if (v->kind == WEFT_JSON_BOOLEAN && f->dtype == WEFT_F64)
+        *(double *)to = is_true;
+    else if (v->kind == WEFT_JSON_BOOLEAN)
+        *(int64_t *)to = is_true;
+    else if (v->kind == WEFT_JSON_ABSENT ||
+             v->kind == WEFT_JSON_NULL) /* of a float; rows are empty */
+        *(double *)to = NAN;
+    else
+        weft_json_take_numbers(v, f->dtype, begin, end, to);
+}
+
+static weft_status jsonl_read(const weft_table *table, int64_t record, int field, int64_t begin,
+                              int64_t end, void *to, weft_error *error)
+{
+    held own, *h = take(table, record, &own);
+    bool is_found = false;
+    weft_status status = find(table, h, record, field, &is_found, error);
+    if (status == WEFT_OK && is_found)
+        status = check_end(table, &table->fields[field], h->value.n, end, error);
+    if (status == WEFT_OK && is_found) put_value(&table->fields[field], &h->value, begin, end, to);
+    give(h, &own);
+    return status != WEFT_OK || is_found ? status
+                                         : parsed_read(table, record, field, begin, end, to, error);
 }
 
 static void jsonl_close(weft_table *table)
 {
-    weft_lines *lines = table->state;
-    free(lines->begins);
-    free(lines);
+    jsonl *state = table->state;
+    if (state == NULL) return;
+    for (int i = 0; i < N_HELD; i++)
+        free(state->held[i].line);
+    free(state->lines.begins);
+    free(state);
 }
 
 const weft_record_kind weft_kind_jsonl = {.name = "jsonl",

@@ -1,11 +1,11 @@
 /* cache: a stage that keeps records in memory once they have been read. Which are kept is fixed: the first of a pass that there is room for.
  * So a shuffled pass, in which each comes once, finds as many as one in order; nothing is thrown out that is wanted later.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chain.h"
+#include "sync.h"
 
 enum { EMPTY, BEING_READ, READY };
 
@@ -42,9 +42,9 @@ static weft_status find(const cache *c, int64_t record, bool *is_there, void *sc
     unsigned char seen = EMPTY;
     *is_there = false;
     if (record >= c->n_kept) return WEFT_OK;
-    if (atomic_compare_exchange_strong(&c->state[record], &seen, BEING_READ)) {
+    if (weft_sync_replace(&c->state[record], &seen, BEING_READ)) {
         const weft_status status = fill(c, record, scratch, error);
-        atomic_store(&c->state[record], status == WEFT_OK ? READY : EMPTY);
+        weft_sync_store(&c->state[record], status == WEFT_OK ? READY : EMPTY);
         WEFT_TRY(status);
         seen = READY;
     }

@@ -1,8 +1,6 @@
 /* kept: index files on the disk, and the threads that share the work of making one. */
 #include "kept.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "checkpoint/files.h"
+#include "sync.h"
 
 static const char magic[16] = "weft index 1";
 
@@ -112,16 +111,16 @@ typedef struct work {
 static void *do_parts(void *argument)
 {
     work *w = argument;
-    for (int64_t part; (part = atomic_fetch_add(&w->next, 1)) < w->n;) {
+    for (int64_t part; (part = weft_sync_add(&w->next, 1)) < w->n;) {
         weft_error error = {.rank = -1};
-        if (part > atomic_load(&w->failed)) break;
+        if (part > weft_sync_load(&w->failed)) break;
         if (w->function(w->argument, part, &error) == WEFT_OK) continue;
-        pthread_mutex_lock(&w->lock);
-        if (part < atomic_load(&w->failed)) {
-            atomic_store(&w->failed, part);
+        weft_lock_take(&w->lock);
+        if (part < weft_sync_load(&w->failed)) {
+            weft_sync_store(&w->failed, part);
             *w->error = error;
         }
-        pthread_mutex_unlock(&w->lock);
+        weft_lock_give(&w->lock);
     }
     return NULL;
 }
@@ -133,14 +132,14 @@ weft_status weft_parts_do(int64_t n_parts, int n_threads, weft_part_function fun
     pthread_t threads[MOST];
     int n = 0;
     work w = {.function = function, .argument = argument, .n = n_parts, .error = error};
-    atomic_store(&w.failed, n_parts);
+    w.failed = n_parts;
     pthread_mutex_init(&w.lock, NULL);
     while (n + 1 < n_threads && n + 1 < n_parts && n < MOST &&
-           pthread_create(&threads[n], NULL, do_parts, &w) == 0)
+           weft_thread_start(&threads[n], do_parts, &w) == 0)
         n++;
     do_parts(&w); /* this thread too: with it alone, if no other can be had */
     while (n > 0)
-        pthread_join(threads[--n], NULL);
+        weft_thread_join(threads[--n]);
     pthread_mutex_destroy(&w.lock);
-    return atomic_load(&w.failed) < n_parts ? error->status : WEFT_OK;
+    return weft_sync_load(&w.failed) < n_parts ? error->status : WEFT_OK;
 }

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "chain.h"
 #include "checkpoint/files.h"
 #include "kept.h"
+#include "sync.h"
 
 enum {
     PART_BYTES = 1 << 20, /* of records, about, that have a hash in common */
@@ -138,7 +138,7 @@ static weft_status compare(const snapshot *s, int64_t part, weft_error *error)
                            "%s: records %lld to %lld are not as they were written; remove the "
                            "file, and it is made again",
                            s->path, (long long)first, (long long)part_end(s, part) - 1);
-    if (status == WEFT_OK) atomic_store(&s->has[part], 1);
+    if (status == WEFT_OK) weft_sync_store(&s->has[part], 1);
     free(rows);
     return status;
 }
@@ -148,7 +148,7 @@ static weft_status snapshot_read(const void *self, int64_t i, const weft_want *w
 {
     const snapshot *s = self;
     const int64_t record = i % s->head.records, part = record / s->head.per_part;
-    if (!atomic_load(&s->has[part])) WEFT_TRY(compare(s, part, error));
+    if (!weft_sync_load(&s->has[part])) WEFT_TRY(compare(s, part, error));
     for (const weft_want *w = wants; w < wants + n_wants; w++) {
         if (w->dtype != s->operand->found.fields[w->field].dtype) {
             WEFT_TRY(weft_chain_ask(s->operand, i, w, 1, scratch, error));

@@ -16,20 +16,27 @@
 #include "lines.h"
 #include "sync.h"
 
-enum { N_HELD = 16, LONGEST_HELD = 1 << 20 };
+enum {
+    N_HELD = 16,
+    GROUP = 8 /* lines that are read at once */,
+    LONGEST_GROUP = 1 << 15 /* bytes */
+};
 
-/* A line with the value that was found in it. Who wants it for another line, or at the same time, reads for himself. */
+/* Lines with the value that was found last in one of them. Who wants others in this place, or at the same time, reads for himself. */
 typedef struct held {
     _Atomic bool is_taken;
-    int64_t record; /* -1: there is none */
-    int field;      /* that value is of; -1: none */
-    int64_t n, room;
-    char *line; /* [room], ended by a 0 at n */
+    int64_t first, end; /* lines; first == end: there is none */
+    int64_t record;     /* that value is in; -1: none */
+    int field;          /* that it is of */
+    int64_t room;
+    char *text; /* [room] of lines [first, end), ended by a 0 */
     weft_json_value value;
 } held;
 
 typedef struct jsonl {
     weft_lines lines; /* first: state is of these as well */
+    _Atomic int64_t
+        last; /* line that was read from the file: who goes on near it may go on in order */
     held held[N_HELD];
 } jsonl;
 
@@ -107,6 +114,7 @@ static weft_status jsonl_open(weft_table *table, const char *wanted, weft_error 
     weft_lines *lines = &state->lines;
     for (int i = 0; i < N_HELD; i++)
         state->held[i].record = -1;
+    state->last = -GROUP - 1;
     WEFT_TRY(weft_lines_find(&table->source, false, lines, error));
     table->n_records = lines->n;
     if (lines->n == 0) return WEFT_OK;
@@ -211,55 +219,87 @@ static bool is_of(const weft_record_field *f, const weft_json_value *v)
            (v->kind == WEFT_JSON_REAL && !is_whole);
 }
 
-static weft_status read_line(const weft_table *table, held *h, int64_t record, weft_error *error)
+/* In order all of a group, unless it is long; else the line alone. */
+static void choose_lines(jsonl *state, int64_t record, held *h)
 {
-    const weft_lines *lines = table->state;
-    const int64_t begin = lines->begins[record], n = lines->begins[record + 1] - begin;
-    h->record = h->field = -1;
-    if (n >= h->room) {
-        free(h->line);
-        h->room = n + n / 2 + 64;
-        h->line = n < WEFT_SOURCE_LONGEST ? malloc((size_t)h->room) : NULL;
-        if (h->line == NULL) {
-            h->room = 0;
-            return weft_fail_memory(error, (size_t)n);
-        }
-    }
-    WEFT_TRY(weft_source_read(&table->source, h->line, n, begin, error));
-    h->line[n] = '\0';
-    h->record = record, h->n = n;
-    return WEFT_OK;
+    const weft_lines *lines = &state->lines;
+    const int64_t first = record / GROUP * GROUP,
+                  end = first + GROUP < lines->n ? first + GROUP : lines->n;
+    const int64_t ahead = record - weft_sync_load_relaxed(&state->last);
+    const bool is_one =
+        ahead < 0 || ahead > GROUP || lines->begins[end] - lines->begins[first] > LONGEST_GROUP;
+    h->first = is_one ? record : first, h->end = is_one ? record + 1 : end;
+    weft_sync_store_relaxed(&state->last, record);
 }
 
-/* The value in the line; *is_found false: the line is to be parsed. A file that changed is refused, held or not. */
+static weft_status read_lines(const weft_table *table, held *h, int64_t record, weft_error *error)
+{
+    const weft_lines *lines = table->state;
+    choose_lines(table->state, record, h);
+    const int64_t begin = lines->begins[h->first], n = lines->begins[h->end] - begin;
+    h->record = -1;
+    if (n >= h->room) {
+        free(h->text);
+        h->room = n + n / 2 + 64;
+        h->text = malloc((size_t)h->room);
+    }
+    weft_status status = h->text
+                             ? weft_source_read_unchecked(&table->source, h->text, n, begin, error)
+                             : weft_fail_memory(error, (size_t)h->room);
+    if (status != WEFT_OK)
+        h->room = h->text ? h->room : 0, h->first = h->end = 0;
+    else
+        h->text[n] = '\0';
+    return status;
+}
+
+/* The value in its line; false: the line is to be parsed. */
+static bool find_value(const weft_lines *lines, held *h, int64_t record, const char *name)
+{
+    char *line = h->text + (lines->begins[record] - lines->begins[h->first]);
+    const int64_t n = lines->begins[record + 1] - lines->begins[record];
+    const char behind = line[n];
+    line[n] = '\0';
+    const bool is_found = weft_json_find(line, n, name, &h->value);
+    line[n] = behind;
+    return is_found;
+}
+
+static bool has_line(const held *h, int64_t record)
+{
+    return record >= h->first && record < h->end;
+}
+
+/* *is_found false: the line is to be parsed, which has a sentence for one that is too long. */
 static weft_status find(const weft_table *table, held *h, int64_t record, int field, bool *is_found,
                         weft_error *error)
 {
+    const weft_lines *lines = table->state;
     const weft_record_field *f = &table->fields[field];
-    if (h->record == record)
-        WEFT_TRY(weft_source_check(&table->source, error));
-    else
-        WEFT_TRY(read_line(table, h, record, error));
-    if (h->field != field && !weft_json_find(h->line, h->n, f->name, &h->value)) h->record = -1;
-    *is_found = h->record == record && is_of(f, &h->value);
-    h->field = *is_found ? field : -1;
+    *is_found = h->record == record && h->field == field;
+    if (*is_found || lines->begins[record + 1] - lines->begins[record] > WEFT_SOURCE_LONGEST)
+        return WEFT_OK;
+    if (!has_line(h, record)) WEFT_TRY(read_lines(table, h, record, error));
+    *is_found = find_value(lines, h, record, f->name) && is_of(f, &h->value);
+    h->record = *is_found ? record : -1;
+    h->field = field;
     return WEFT_OK;
 }
 
 /* The place that a line is held in, taken for this thread; `own` where another has it. */
 static held *take(const weft_table *table, int64_t record, held *own)
 {
-    held *h = &((jsonl *)table->state)->held[record % N_HELD];
+    held *h = &((jsonl *)table->state)->held[record / GROUP % N_HELD];
     bool is_free = false;
-    *own = (held){.record = -1, .field = -1};
+    *own = (held){.record = -1};
     return weft_sync_replace(&h->is_taken, &is_free, true) ? h : own;
 }
 
 static void give(held *h, held *own)
 {
-    if (h == own || h->room > LONGEST_HELD) {
-        free(h->line);
-        h->line = NULL, h->room = 0, h->record = -1;
+    if (h == own || h->room > 2 * LONGEST_GROUP) {
+        free(h->text);
+        h->text = NULL, h->room = h->first = h->end = 0, h->record = -1;
     }
     if (h != own) weft_sync_store_release(&h->is_taken, false);
 }
@@ -292,15 +332,17 @@ static void put_value(const weft_record_field *f, const weft_json_value *v, int6
         weft_json_take_numbers(v, f->dtype, begin, end, to);
 }
 
+/* A file that changed is refused here, its lines held or not: a shape alone does no harm. */
 static weft_status jsonl_read(const weft_table *table, int64_t record, int field, int64_t begin,
                               int64_t end, void *to, weft_error *error)
 {
+    const weft_record_field *f = &table->fields[field];
     held own, *h = take(table, record, &own);
     bool is_found = false;
     weft_status status = find(table, h, record, field, &is_found, error);
-    if (status == WEFT_OK && is_found)
-        status = check_end(table, &table->fields[field], h->value.n, end, error);
-    if (status == WEFT_OK && is_found) put_value(&table->fields[field], &h->value, begin, end, to);
+    if (status == WEFT_OK) status = weft_source_check(&table->source, error);
+    if (status == WEFT_OK && is_found) status = check_end(table, f, h->value.n, end, error);
+    if (status == WEFT_OK && is_found) put_value(f, &h->value, begin, end, to);
     give(h, &own);
     return status != WEFT_OK || is_found ? status
                                          : parsed_read(table, record, field, begin, end, to, error);
@@ -311,7 +353,7 @@ static void jsonl_close(weft_table *table)
     jsonl *state = table->state;
     if (state == NULL) return;
     for (int i = 0; i < N_HELD; i++)
-        free(state->held[i].line);
+        free(state->held[i].text);
     free(state->lines.begins);
     free(state);
 }

@@ -41,6 +41,7 @@ struct weft_dataset {
     int n_parts;
     weft_dataset_part *parts;
     int n_threads, n_ahead;
+    bool helps; /* while it is bound: who waits for a batch reads, too (weft_feed_may_help) */
     size_t scratch_bytes; /* of a thread */
     char *scratch;        /* [n_threads + 1, scratch_bytes]; the last of who waits for a batch */
 
@@ -63,9 +64,9 @@ void weft_feed_want(weft_dataset *dataset, int64_t sample);
 /* feed_read.c: what a reading thread of a dataset does until it ends. */
 void *weft_feed_reader(void *dataset);
 /* feed_read.c: with the lock: some rows of the batch that is wanted are read by this thread; false: there are none that nobody has taken, or
- * a function of the program makes them, which is called on threads of the dataset's alone. Local. */
+ * the set does not help. Local. */
 bool weft_feed_help(weft_dataset *dataset);
-/* Whether it ever does. */
-bool weft_feed_helps(const weft_dataset *dataset);
+/* Whether a thread that is not the dataset's may read such records. Local. */
+bool weft_feed_may_help(const weft_chain *chain);
 
 #endif

@@ -208,6 +208,7 @@ static weft_status start_threads(weft_dataset *dataset, weft_error *error)
 {
     dataset->scratch_bytes = (dataset->scratch_bytes + 63) / 64 * 64;
     const size_t bytes = (size_t)(dataset->n_threads + 1) * dataset->scratch_bytes;
+    dataset->helps = weft_feed_may_help(dataset->chain);
     dataset->wanted = dataset->position;
     dataset->scratch = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
     if (bytes > 0 && dataset->scratch == NULL) return weft_fail_memory(error, bytes);

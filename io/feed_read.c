@@ -145,7 +145,7 @@ static void read_rows(weft_dataset *dataset, int slot, int64_t begin, int64_t en
 /* Rows that are taken at once of those that are left: all, where one thread takes them; else fewer and fewer, so that all end together. */
 static int64_t share_of(const weft_dataset *dataset, int64_t left)
 {
-    const int n = dataset->n_threads + weft_feed_helps(dataset);
+    const int n = dataset->n_threads + dataset->helps;
     return n == 1 ? left : 1 + (left - 1) / (2 * n);
 }
 
@@ -174,22 +174,17 @@ void *weft_feed_reader(void *argument)
     return NULL;
 }
 
-static bool calls_program(const weft_chain *chain)
+bool weft_feed_may_help(const weft_chain *chain)
 {
-    bool calls = chain->kind->is_called;
-    for (int i = 0; i < chain->n_operands && !calls; i++)
-        calls = calls_program(chain->operands[i]);
-    return calls;
-}
-
-bool weft_feed_helps(const weft_dataset *dataset)
-{
-    return !calls_program(dataset->chain);
+    bool may = !chain->kind->is_called;
+    for (int i = 0; i < chain->n_operands && may; i++)
+        may = weft_feed_may_help(chain->operands[i]);
+    return may;
 }
 
 bool weft_feed_help(weft_dataset *dataset)
 {
-    const int slot = weft_feed_helps(dataset) ? slot_to_read(dataset) : -1;
+    const int slot = dataset->helps ? slot_to_read(dataset) : -1;
     if (slot < 0 || dataset->staged[slot].sample != dataset->wanted) return false;
     take_rows(dataset, slot,
               dataset->scratch + (size_t)dataset->n_threads * dataset->scratch_bytes);

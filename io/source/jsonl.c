@@ -339,6 +339,8 @@ static weft_status jsonl_read(const weft_table *table, int64_t record, int field
     const weft_record_field *f = &table->fields[field];
     held own, *h = take(table, record, &own);
     bool is_found = false;
+    if (table->source.file < 0)
+        h->first = h->end = 0, h->record = -1; /* opened, and checked, by each read */
     weft_status status = find(table, h, record, field, &is_found, error);
     if (status == WEFT_OK) status = weft_source_check(&table->source, error);
     if (status == WEFT_OK && is_found) status = check_end(table, f, h->value.n, end, error);

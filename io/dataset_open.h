@@ -20,7 +20,7 @@ typedef struct weft_dataset_part {
     bool is_run;                /* the box is all of these */
     int same_as;                /* an earlier part with the same box, or -1 */
     size_t row_bytes, bytes;
-    char *memory; /* [batches ahead, row_end - row_begin, row_bytes]; NULL when empty or same_as */
+    char *memory; /* [n_ahead + 1, row_end - row_begin, row_bytes]; NULL when empty or same_as */
 } weft_dataset_part;
 
 /* One batch that is read, or was. */
@@ -52,7 +52,9 @@ struct weft_dataset {
     int64_t wanted; /* the first sample of the batch that is delivered next */
     int n_taken;    /* scratches in use */
     bool is_ending;
-    weft_staged staged[WEFT_FEED_BATCHES]; /* [n_ahead] */
+    int out; /* the slot whose batch is being delivered; -1: none */
+    /* [n_ahead + 1]: one is delivered while others are read */
+    weft_staged staged[WEFT_FEED_BATCHES + 1];
 };
 
 /* dataset_facts.c: all numbers of a field. */

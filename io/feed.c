@@ -38,7 +38,8 @@ void weft_feed_unbind(weft_dataset *dataset)
     dataset->program = NULL;
     dataset->batch = 0;
     dataset->is_ending = dataset->has_agreed = false;
-    for (int i = 0; i < WEFT_FEED_BATCHES; i++)
+    dataset->out = -1;
+    for (int i = 0; i <= WEFT_FEED_BATCHES; i++)
         dataset->staged[i] = (weft_staged){.sample = -1, .failed_row = -1};
 }
 
@@ -162,8 +163,8 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
     for (int i = 0; i < dataset->n_parts && p.same_as < 0; i++)
         if (same_box(&p, &dataset->parts[i])) p.same_as = i;
     if (p.bytes > 0 && p.same_as < 0) {
-        p.memory = malloc(p.bytes * (size_t)dataset->n_ahead);
-        if (!p.memory) return weft_fail_memory(error, p.bytes * (size_t)dataset->n_ahead);
+        p.memory = malloc(p.bytes * (size_t)(dataset->n_ahead + 1));
+        if (!p.memory) return weft_fail_memory(error, p.bytes * (size_t)(dataset->n_ahead + 1));
         if (!p.is_run) dataset->scratch_bytes += (size_t)(p.end - p.begin) * sizeof(int64_t);
     }
     dataset->parts[dataset->n_parts++] = p;
@@ -236,12 +237,13 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
 
 static weft_staged *find_staged(weft_dataset *dataset, int64_t sample)
 {
-    for (int i = 0; i < dataset->n_ahead; i++)
+    for (int i = 0; i <= dataset->n_ahead; i++)
         if (dataset->staged[i].sample == sample) return &dataset->staged[i];
     return NULL;
 }
 
-/* Wait until the batch at `position` is staged, and where; afterwards threads leave that memory alone. */
+/* Wait until the batch at `position` is staged, and where. Threads leave that memory alone, and go on with the next one, until it is `out`
+ * no more. */
 static weft_status await(weft_dataset *dataset, int *slot, weft_error *error)
 {
     weft_lock_take(&dataset->lock);
@@ -253,8 +255,14 @@ static weft_status await(weft_dataset *dataset, int *slot, weft_error *error)
     while ((s = find_staged(dataset, dataset->position)) == NULL || s->n_row != dataset->batch)
         if (!weft_feed_help(dataset))
             weft_condition_wait(&dataset->changed, &dataset->lock, "the batch to be read");
-    if (s->failed_row >= 0) *error = s->error;
     *slot = (int)(s - dataset->staged);
+    if (s->failed_row >= 0) {
+        *error = s->error;
+    } else {
+        dataset->out = *slot;
+        dataset->wanted += dataset->batch;
+        weft_condition_tell(&dataset->changed);
+    }
     weft_lock_give(&dataset->lock);
     return error->status;
 }
@@ -267,6 +275,9 @@ static void deliver(weft_dataset *dataset, int slot)
         weft_part_put(dataset->program, p->input, p->rank, 0,
                       from ? from + (size_t)slot * p->bytes : NULL, (int64_t)p->bytes);
     }
+    weft_lock_take(&dataset->lock);
+    dataset->out = -1;
+    weft_lock_give(&dataset->lock);
 }
 
 static weft_status check_bound(const weft_dataset *dataset, const weft_program *program,
@@ -316,6 +327,5 @@ weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft
     weft_recorders_input(weft_clock_ns() - begun);
     if (agree_once(dataset, &own) != WEFT_OK) return report(&own, error);
     dataset->position += dataset->batch;
-    weft_feed_want(dataset, dataset->position);
     return WEFT_OK;
 }

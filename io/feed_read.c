@@ -91,17 +91,18 @@ static bool is_wanted(const weft_dataset *dataset, const weft_staged *s)
 
 static bool has_batch(const weft_dataset *dataset, int64_t sample)
 {
-    for (int i = 0; i < dataset->n_ahead; i++)
+    for (int i = 0; i <= dataset->n_ahead; i++)
         if (dataset->staged[i].sample == sample) return true;
     return false;
 }
 
-/* Begin to read the batch at `sample` where one is that nobody wants or reads. */
+/* Begin to read the batch at `sample` where one is that nobody wants, reads or delivers. */
 static void begin_batch(weft_dataset *dataset, int64_t sample)
 {
-    for (int i = 0; i < dataset->n_ahead; i++) {
+    for (int i = 0; i <= dataset->n_ahead; i++) {
         weft_staged *s = &dataset->staged[i];
         if (is_wanted(dataset, s) || s->row != s->n_row) continue;
+        if (i == dataset->out) continue;
         *s = (weft_staged){.sample = sample, .failed_row = -1};
         return;
     }
@@ -114,7 +115,7 @@ static int slot_to_read(weft_dataset *dataset)
     for (int b = 0; b < dataset->n_ahead; b++)
         if (!has_batch(dataset, dataset->wanted + b * dataset->batch))
             begin_batch(dataset, dataset->wanted + b * dataset->batch);
-    for (int i = 0; i < dataset->n_ahead; i++) {
+    for (int i = 0; i <= dataset->n_ahead; i++) {
         const weft_staged *s = &dataset->staged[i];
         if (!is_wanted(dataset, s) || s->row == dataset->batch) continue;
         if (found < 0 || s->sample < dataset->staged[found].sample) found = i;
@@ -142,11 +143,13 @@ static void read_rows(weft_dataset *dataset, int slot, int64_t begin, int64_t en
     if (s->n_row == s->row) weft_condition_tell(&dataset->changed); /* it is whole, or free */
 }
 
-/* Rows that are taken at once of those that are left: all, where one thread takes them; else fewer and fewer, so that all end together. */
+/* Rows that are taken at once of those that are left: all, where one thread takes them; else fewer and fewer, so that all end together. Few
+ * are not worth the lock. */
 static int64_t share_of(const weft_dataset *dataset, int64_t left)
 {
     const int n = dataset->n_threads + dataset->helps;
-    return n == 1 ? left : 1 + (left - 1) / (2 * n);
+    const int64_t least = 1 + dataset->batch / (8 * n), fair = left / (2 * n);
+    return n == 1 || left < least ? left : fair > least ? fair : least;
 }
 
 /* Some rows of a slot that nobody has taken, by this thread, which has the lock before and after. */

@@ -71,6 +71,8 @@ typedef struct weft_chain_kind {
                   size_t bytes);
     /* a stage: it is asked for any record, not for those of one pass */
     bool is_stage;
+    /* it calls a function of the program's, which is promised threads of the dataset's */
+    bool is_called;
     /* it gives its operand's records as they are, in their order: the digest is the operand's */
     bool is_same;
     /* its records are those of its one operand, each at most once a pass, in whatever order */

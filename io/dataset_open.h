@@ -20,7 +20,7 @@ typedef struct weft_dataset_part {
     bool is_run;                /* the box is all of these */
     int same_as;                /* an earlier part with the same box, or -1 */
     size_t row_bytes, bytes;
-    char *memory; /* [batches ahead, row_end - row_begin, row_bytes]; NULL when empty or same_as */
+    char *memory; /* [n_ahead + 1, row_end - row_begin, row_bytes]; NULL when empty or same_as */
 } weft_dataset_part;
 
 /* One batch that is read, or was. */
@@ -41,8 +41,9 @@ struct weft_dataset {
     int n_parts;
     weft_dataset_part *parts;
     int n_threads, n_ahead;
+    bool helps; /* while it is bound: who waits for a batch reads, too (weft_feed_may_help) */
     size_t scratch_bytes; /* of a thread */
-    char *scratch;        /* [n_threads, scratch_bytes] */
+    char *scratch;        /* [n_threads + 1, scratch_bytes]; the last of who waits for a batch */
 
     pthread_t threads[WEFT_FEED_THREADS];
     int n_started;
@@ -51,14 +52,23 @@ struct weft_dataset {
     int64_t wanted; /* the first sample of the batch that is delivered next */
     int n_taken;    /* scratches in use */
     bool is_ending;
-    weft_staged staged[WEFT_FEED_BATCHES]; /* [n_ahead] */
+    int out; /* the slot whose batch is being delivered; -1: none */
+    /* [n_ahead + 1]: one is delivered while others are read */
+    weft_staged staged[WEFT_FEED_BATCHES + 1];
 };
 
 /* dataset_facts.c: all numbers of a field. */
 weft_bound_source weft_dataset_numbers(const weft_dataset *dataset, int field);
 /* feed.c: ends the threads and forgets the program. Local. */
 void weft_feed_unbind(weft_dataset *dataset);
-/* feed.c: the next batch to be delivered. Local. */
+/* feed_read.c: the next batch to be delivered. Local. */
 void weft_feed_want(weft_dataset *dataset, int64_t sample);
+/* feed_read.c: what a reading thread of a dataset does until it ends. */
+void *weft_feed_reader(void *dataset);
+/* feed_read.c: with the lock: some rows of the batch that is wanted are read by this thread; false: there are none that nobody has taken, or
+ * the set does not help. Local. */
+bool weft_feed_help(weft_dataset *dataset);
+/* Whether a thread that is not the dataset's may read such records. Local. */
+bool weft_feed_may_help(const weft_chain *chain);
 
 #endif

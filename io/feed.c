@@ -1,8 +1,8 @@
 /* feed: the batches of a dataset into a program's inputs: binding, boxes, reading ahead, agreement on failure.
  *
- * Threads read the next batches into staging memory while the program runs on the last one. Every process reads only the
+ * Threads read the next batches into staging memory while the program runs on the last one (feed_read.c). Every process reads only the
  * boxes of its ranks, a box that several of them hold once. A sample is a pure function of the chain and its number, so no
- * rank tells another anything but whether it failed, and threads may take rows in any order.
+ * rank tells another anything but whether it failed.
  */
 #include "chain.h"
 #include "dataset_open.h"
@@ -16,173 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- reading ----------------------------------------------------------------------------------
- */
-
-enum { WANTS = 64 /* of one call */ };
-
-/* The pieces of a row that are read by one call: where parts go, by number. */
-typedef struct row {
-    weft_want wants[WANTS];
-    int parts[WANTS];
-    int n;
-} row;
-
-/* From the numbers of a span to those of a box in it. */
-static void pick_box(const weft_dataset_part *p, const weft_shape *shape, const char *span,
-                     char *to)
-{
-    const size_t element = weft_dtype_bytes(p->dtype);
-    const int last = shape->n_dims - 1;
-    const size_t run = (size_t)(p->box.end[last] - p->box.begin[last]) * element;
-    int64_t at[WEFT_MAX_DIMS];
-    memcpy(at, p->box.begin, sizeof at);
-    for (;;) {
-        int64_t number = 0;
-        for (int d = 0; d <= last; d++)
-            number = number * shape->dims[d].size + at[d];
-        memcpy(to, span + (size_t)(number - p->begin) * element, run);
-        to += run;
-        int d = last - 1;
-        for (; d >= 0 && ++at[d] == p->box.end[d]; d--)
-            at[d] = p->box.begin[d];
-        if (d < 0) return;
-    }
-}
-
-static weft_status read_wants(const weft_dataset *dataset, row *r, int64_t sample,
-                              int64_t batch_row, int slot, char *scratch, weft_error *error)
-{
-    WEFT_TRY(weft_chain_ask(dataset->chain, sample, r->wants, r->n, scratch, error));
-    for (int i = 0; i < r->n; i++) {
-        const weft_dataset_part *p = &dataset->parts[r->parts[i]];
-        const weft_bound_source from = weft_dataset_numbers(dataset, p->field);
-        WEFT_TRY(weft_bound_check(&dataset->bounds[p->field], &from, sample, &r->wants[i], error));
-        if (!p->is_run)
-            pick_box(p, &dataset->chain->found.fields[p->field].shape, r->wants[i].to,
-                     p->memory + (size_t)slot * p->bytes +
-                         (size_t)(batch_row - p->row_begin) * p->row_bytes);
-    }
-    r->n = 0;
-    return WEFT_OK;
-}
-
-/* A row of the batch in a slot, of all parts that have it. */
-static weft_status read_row(const weft_dataset *dataset, int slot, int64_t first, int64_t batch_row,
-                            char *scratch, weft_error *error)
-{
-    char *room = scratch + dataset->chain->found.scratch_bytes;
-    row r;
-    r.n = 0;
-    for (int i = 0; i < dataset->n_parts; i++) {
-        const weft_dataset_part *p = &dataset->parts[i];
-        if (!p->memory || batch_row < p->row_begin || batch_row >= p->row_end) continue;
-        char *to =
-            p->memory + (size_t)slot * p->bytes + (size_t)(batch_row - p->row_begin) * p->row_bytes;
-        if (r.n == WANTS) {
-            WEFT_TRY(read_wants(dataset, &r, first + batch_row, batch_row, slot, scratch, error));
-            room = scratch + dataset->chain->found.scratch_bytes;
-        }
-        r.parts[r.n] = i;
-        r.wants[r.n++] = (weft_want){p->field, p->dtype, p->begin, p->end, p->is_run ? to : room};
-        if (!p->is_run) room += (size_t)(p->end - p->begin) * sizeof(int64_t);
-    }
-    if (r.n == 0) return WEFT_OK;
-    return read_wants(dataset, &r, first + batch_row, batch_row, slot, scratch, error);
-}
-
-/* Whether the batch in a slot is one of those that are delivered next. */
-static bool is_wanted(const weft_dataset *dataset, const weft_staged *s)
-{
-    const int64_t later = s->sample - dataset->wanted;
-    return s->sample >= 0 && later >= 0 && later % dataset->batch == 0 &&
-           later / dataset->batch < dataset->n_ahead;
-}
-
-static bool has_batch(const weft_dataset *dataset, int64_t sample)
-{
-    for (int i = 0; i < dataset->n_ahead; i++)
-        if (dataset->staged[i].sample == sample) return true;
-    return false;
-}
-
-/* Begin to read the batch at `sample` where one is that nobody wants or reads. */
-static void begin_batch(weft_dataset *dataset, int64_t sample)
-{
-    for (int i = 0; i < dataset->n_ahead; i++) {
-        weft_staged *s = &dataset->staged[i];
-        if (is_wanted(dataset, s) || s->row != s->n_row) continue;
-        *s = (weft_staged){.sample = sample, .failed_row = -1};
-        return;
-    }
-}
-
-/* The slot with rows that nobody has taken, of the batch that is delivered first; -1: there is none. */
-static int slot_to_read(weft_dataset *dataset)
-{
-    int found = -1;
-    for (int b = 0; b < dataset->n_ahead; b++)
-        if (!has_batch(dataset, dataset->wanted + b * dataset->batch))
-            begin_batch(dataset, dataset->wanted + b * dataset->batch);
-    for (int i = 0; i < dataset->n_ahead; i++) {
-        const weft_staged *s = &dataset->staged[i];
-        if (!is_wanted(dataset, s) || s->row == dataset->batch) continue;
-        if (found < 0 || s->sample < dataset->staged[found].sample) found = i;
-    }
-    return found;
-}
-
-/* Rows [begin, end) of a slot. The first failure of the batch, by row, is the one that is told. */
-static void read_rows(weft_dataset *dataset, int slot, int64_t begin, int64_t end, char *scratch)
-{
-    const int64_t sample = dataset->staged[slot].sample;
-    weft_error error = {.rank = -1};
-    weft_status status = WEFT_OK;
-    int64_t at = begin;
-    weft_lock_give(&dataset->lock);
-    for (; at < end; at++)
-        if ((status = read_row(dataset, slot, sample, at, scratch, &error)) != WEFT_OK) break;
-    weft_lock_take(&dataset->lock);
-    weft_staged *s = &dataset->staged[slot];
-    if (status != WEFT_OK && (s->failed_row < 0 || at < s->failed_row)) {
-        s->failed_row = at;
-        s->error = error;
-    }
-    s->n_row += end - begin;
-    weft_condition_tell(&dataset->changed);
-}
-
-static void *reader_main(void *argument)
-{
-    weft_dataset *dataset = argument;
-    weft_lock_take(&dataset->lock);
-    char *scratch = dataset->scratch + (size_t)dataset->n_taken++ * dataset->scratch_bytes;
-    const int64_t share =
-        dataset->n_threads == 1 ? dataset->batch : 1 + dataset->batch / (4 * dataset->n_threads);
-    while (!dataset->is_ending) {
-        const int slot = slot_to_read(dataset);
-        if (slot < 0) {
-            weft_condition_wait(&dataset->changed, &dataset->lock, "a batch to be wanted");
-            continue;
-        }
-        weft_staged *s = &dataset->staged[slot];
-        const int64_t begin = s->row, left = dataset->batch - begin;
-        s->row += left < share ? left : share;
-        read_rows(dataset, slot, begin, s->row, scratch);
-    }
-    weft_lock_give(&dataset->lock);
-    return NULL;
-}
-
-/* Ask for the batch that begins at `sample`. */
-void weft_feed_want(weft_dataset *dataset, int64_t sample)
-{
-    weft_lock_take(&dataset->lock);
-    dataset->wanted = sample;
-    weft_condition_tell(&dataset->changed);
-    weft_lock_give(&dataset->lock);
-}
 
 /* ---- binding ----------------------------------------------------------------------------------
  */
@@ -205,7 +38,8 @@ void weft_feed_unbind(weft_dataset *dataset)
     dataset->program = NULL;
     dataset->batch = 0;
     dataset->is_ending = dataset->has_agreed = false;
-    for (int i = 0; i < WEFT_FEED_BATCHES; i++)
+    dataset->out = -1;
+    for (int i = 0; i <= WEFT_FEED_BATCHES; i++)
         dataset->staged[i] = (weft_staged){.sample = -1, .failed_row = -1};
 }
 
@@ -329,8 +163,8 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
     for (int i = 0; i < dataset->n_parts && p.same_as < 0; i++)
         if (same_box(&p, &dataset->parts[i])) p.same_as = i;
     if (p.bytes > 0 && p.same_as < 0) {
-        p.memory = malloc(p.bytes * (size_t)dataset->n_ahead);
-        if (!p.memory) return weft_fail_memory(error, p.bytes * (size_t)dataset->n_ahead);
+        p.memory = malloc(p.bytes * (size_t)(dataset->n_ahead + 1));
+        if (!p.memory) return weft_fail_memory(error, p.bytes * (size_t)(dataset->n_ahead + 1));
         if (!p.is_run) dataset->scratch_bytes += (size_t)(p.end - p.begin) * sizeof(int64_t);
     }
     dataset->parts[dataset->n_parts++] = p;
@@ -374,12 +208,13 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
 static weft_status start_threads(weft_dataset *dataset, weft_error *error)
 {
     dataset->scratch_bytes = (dataset->scratch_bytes + 63) / 64 * 64;
-    const size_t bytes = (size_t)dataset->n_threads * dataset->scratch_bytes;
+    const size_t bytes = (size_t)(dataset->n_threads + 1) * dataset->scratch_bytes;
+    dataset->helps = weft_feed_may_help(dataset->chain);
     dataset->wanted = dataset->position;
     dataset->scratch = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
     if (bytes > 0 && dataset->scratch == NULL) return weft_fail_memory(error, bytes);
     for (int i = 0; i < dataset->n_threads; i++, dataset->n_started++)
-        if (weft_thread_start(&dataset->threads[i], reader_main, dataset) != 0)
+        if (weft_thread_start(&dataset->threads[i], weft_feed_reader, dataset) != 0)
             return weft_fail(error, WEFT_MEMORY,
                              "cannot start the dataset's reading thread: out of memory, or of "
                              "threads (ulimit -u); end other programs");
@@ -402,12 +237,13 @@ weft_status weft_dataset_start(weft_dataset *dataset, weft_program *program, wef
 
 static weft_staged *find_staged(weft_dataset *dataset, int64_t sample)
 {
-    for (int i = 0; i < dataset->n_ahead; i++)
+    for (int i = 0; i <= dataset->n_ahead; i++)
         if (dataset->staged[i].sample == sample) return &dataset->staged[i];
     return NULL;
 }
 
-/* Wait until the batch at `position` is staged, and where; afterwards threads leave that memory alone. */
+/* Wait until the batch at `position` is staged, and where. Threads leave that memory alone, and go on with the next one, until it is `out`
+ * no more. */
 static weft_status await(weft_dataset *dataset, int *slot, weft_error *error)
 {
     weft_lock_take(&dataset->lock);
@@ -417,9 +253,16 @@ static weft_status await(weft_dataset *dataset, int *slot, weft_error *error)
     dataset->wanted = dataset->position;
     weft_condition_tell(&dataset->changed);
     while ((s = find_staged(dataset, dataset->position)) == NULL || s->n_row != dataset->batch)
-        weft_condition_wait(&dataset->changed, &dataset->lock, "the batch to be read");
-    if (s->failed_row >= 0) *error = s->error;
+        if (!weft_feed_help(dataset))
+            weft_condition_wait(&dataset->changed, &dataset->lock, "the batch to be read");
     *slot = (int)(s - dataset->staged);
+    if (s->failed_row >= 0) {
+        *error = s->error;
+    } else {
+        dataset->out = *slot;
+        dataset->wanted += dataset->batch;
+        weft_condition_tell(&dataset->changed);
+    }
     weft_lock_give(&dataset->lock);
     return error->status;
 }
@@ -432,6 +275,9 @@ static void deliver(weft_dataset *dataset, int slot)
         weft_part_put(dataset->program, p->input, p->rank, 0,
                       from ? from + (size_t)slot * p->bytes : NULL, (int64_t)p->bytes);
     }
+    weft_lock_take(&dataset->lock);
+    dataset->out = -1;
+    weft_lock_give(&dataset->lock);
 }
 
 static weft_status check_bound(const weft_dataset *dataset, const weft_program *program,
@@ -481,6 +327,5 @@ weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft
     weft_recorders_input(weft_clock_ns() - begun);
     if (agree_once(dataset, &own) != WEFT_OK) return report(&own, error);
     dataset->position += dataset->batch;
-    weft_feed_want(dataset, dataset->position);
     return WEFT_OK;
 }

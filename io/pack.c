@@ -1,34 +1,29 @@
 /* pack: a stage that makes windows of documents. A document that has room in one window is not cut. Attention learns where one ends and the
  * next begins by segments and positions.
  *
- * Which piece is where is an index (pack_fit.h), made once of the documents' counts: groups of documents are fitted apart, so threads
- * share them and none of it depends on how many there are. A window is read by its pieces; each costs one read of its document.
+ * Which piece is where is an index (pack_index.h). A window is read by its pieces; each costs one read of its document.
  */
-#include "chain.h"
-#include "kept.h"
-#include "pack_fit.h"
+#include "pack_index.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS, TARGETS, SEGMENTS, POSITIONS, FIELDS, LOOK_AHEAD = 4096, VERSION = 1 };
+enum { TOKENS, TARGETS, SEGMENTS, POSITIONS, FIELDS, LOOK_AHEAD = 4096 };
 static const char *const names[FIELDS] = {"tokens", "targets", "segments", "positions"};
 
 typedef struct pack {
     const weft_chain *operand;
     int field;
-    int64_t seq, end, look_ahead;
-    weft_packing index;
-    void *kept;     /* what was loaded, in which the index lies; NULL: it was made */
+    int64_t seq, end;
+    weft_pack_index index;
     size_t scratch; /* where the operand's begins */
 } pack;
 
 static void pack_close(void *self)
 {
     pack *p = self;
-    if (p->kept == NULL) weft_packing_free(&p->index);
-    free(p->kept);
+    weft_pack_index_free(&p->index);
     free(p);
 }
 
@@ -76,9 +71,9 @@ static weft_status read_span(const pack *p, const span *s, int32_t *row, int32_t
 static bool next_span(const pack *p, int64_t window, int64_t low, int64_t high, int64_t *w,
                       int64_t *at, span *s)
 {
-    const int64_t first = window > 0 ? p->index.ends[window - 1] : 0;
-    while (*w < p->index.ends[window] && *at < high) {
-        const weft_pack_piece *piece = &p->index.pieces[*w];
+    const int64_t first = window > 0 ? p->index.packing.ends[window - 1] : 0;
+    while (*w < p->index.packing.ends[window] && *at < high) {
+        const weft_pack_piece *piece = &p->index.packing.pieces[*w];
         const int64_t begin = *at, end = begin + piece->length;
         *at = end, (*w)++;
         if (end <= low) continue;
@@ -104,7 +99,7 @@ static weft_status make_rows(const pack *p, int64_t window, int64_t low, int64_t
                              weft_error *error)
 {
     span s;
-    int64_t w = window > 0 ? p->index.ends[window - 1] : 0, at = 0;
+    int64_t w = window > 0 ? p->index.packing.ends[window - 1] : 0, at = 0;
     for (int f = 0; f < FIELDS; f++)
         memset(rows[f] + low, f == TARGETS ? 0xFF : 0, (size_t)(high - low) * sizeof *row);
     while (next_span(p, window, low, high, &w, &at, &s)) {
@@ -143,7 +138,7 @@ static void pack_place(const void *self, int field, int64_t i, int64_t number, c
 {
     const pack *p = self;
     span s;
-    int64_t w = i > 0 ? p->index.ends[i - 1] : 0, at = 0;
+    int64_t w = i > 0 ? p->index.packing.ends[i - 1] : 0, at = 0;
     if (next_span(p, i, number, number + 1, &w, &at, &s))
         weft_chain_place(p->operand, p->field, s.piece->document,
                          s.piece->part * p->seq + number - s.at + (field == TARGETS), text, bytes);
@@ -153,190 +148,6 @@ static void pack_place(const void *self, int field, int64_t i, int64_t number, c
 
 static const weft_chain_kind pack_kind = {
     .name = "pack", .read = pack_read, .close = pack_close, .place = pack_place};
-
-/* ---- making the index ------------------------------------------------------------------------------- */
-
-typedef struct building {
-    const pack *p;
-    int64_t n_groups;
-    weft_packing *groups; /* [n_groups] */
-} building;
-
-static weft_status count_documents(const pack *p, int64_t first, int64_t n, int64_t *counts,
-                                   void *scratch, weft_error *error)
-{
-    for (int64_t d = 0; d < n; d++) {
-        WEFT_TRY(weft_chain_count(p->operand, first + d, p->field, scratch, &counts[d], error));
-        if (counts[d] / p->seq > UINT32_MAX)
-            return weft_fail(error, WEFT_USAGE,
-                             "weft_chain_pack: document %lld has %lld tokens, more than 2^32 "
-                             "windows of seq %lld; take a larger seq",
-                             (long long)(first + d), (long long)counts[d], (long long)p->seq);
-    }
-    return WEFT_OK;
-}
-
-static weft_status fit_group(void *argument, int64_t part, weft_error *error)
-{
-    const building *b = argument;
-    const pack *p = b->p;
-    const int64_t first = part * p->look_ahead, left = p->operand->found.records - first;
-    const int64_t n = left < p->look_ahead ? left : p->look_ahead;
-    const size_t bytes = (p->operand->found.scratch_bytes + 127) / 64 * 64;
-    void *scratch = aligned_alloc(64, bytes);
-    int64_t *counts = malloc((size_t)n * sizeof *counts);
-    weft_status status = scratch && counts ? WEFT_OK : weft_fail_memory(error, bytes);
-    if (status == WEFT_OK) status = count_documents(p, first, n, counts, scratch, error);
-    if (status == WEFT_OK)
-        status = weft_pack_fit(first, counts, n, p->seq, &b->groups[part], error);
-    free(scratch), free(counts);
-    return status;
-}
-
-/* Groups behind each other. */
-static weft_status join(const building *b, weft_packing *all, weft_error *error)
-{
-    int64_t windows = 0, pieces = 0;
-    for (int64_t g = 0; g < b->n_groups; g++)
-        windows += b->groups[g].n_windows, pieces += b->groups[g].n_pieces;
-    all->ends = malloc((size_t)(windows + 1) * sizeof *all->ends);
-    all->pieces = malloc((size_t)(pieces + 1) * sizeof *all->pieces);
-    if (all->ends == NULL || all->pieces == NULL)
-        return weft_fail_memory(error, (size_t)(pieces + 1) * sizeof *all->pieces);
-    for (int64_t g = 0; g < b->n_groups; g++) {
-        const weft_packing *group = &b->groups[g];
-        for (int64_t w = 0; w < group->n_windows; w++)
-            all->ends[all->n_windows++] = all->n_pieces + group->ends[w];
-        if (group->n_pieces > 0)
-            memcpy(all->pieces + all->n_pieces, group->pieces,
-                   (size_t)group->n_pieces * sizeof *all->pieces);
-        all->n_pieces += group->n_pieces;
-    }
-    return WEFT_OK;
-}
-
-static weft_status build(pack *p, int n_threads, weft_error *error)
-{
-    building b = {.p = p};
-    b.n_groups = (p->operand->found.records + p->look_ahead - 1) / p->look_ahead;
-    b.groups = calloc((size_t)b.n_groups, sizeof *b.groups);
-    if (b.groups == NULL) return weft_fail_memory(error, (size_t)b.n_groups * sizeof *b.groups);
-    weft_status status = weft_parts_do(b.n_groups, n_threads, fit_group, &b, error);
-    if (status == WEFT_OK) status = join(&b, &p->index, error);
-    for (int64_t g = 0; g < b.n_groups; g++)
-        weft_packing_free(&b.groups[g]);
-    free(b.groups);
-    return status;
-}
-
-/* ---- keeping it ------------------------------------------------------------------------------------- */
-
-/* As it is kept: these two numbers, ends, pieces. */
-typedef struct sizes {
-    int64_t n_windows, n_pieces;
-} sizes;
-
-static size_t bytes_of(const weft_packing *index)
-{
-    return sizeof(sizes) + (size_t)index->n_windows * sizeof *index->ends +
-           (size_t)index->n_pieces * sizeof *index->pieces;
-}
-
-static weft_hash key_of(const pack *p)
-{
-    char text[160];
-    weft_hashing hashing;
-    const weft_hash below = weft_chain_digest(p->operand);
-    snprintf(text, sizeof text, "pack %d: field %d, seq %lld, look-ahead %lld", VERSION, p->field,
-             (long long)p->seq, (long long)p->look_ahead);
-    weft_hash_begin(&hashing);
-    weft_hash_add(&hashing, text, strlen(text) + 1);
-    weft_hash_add(&hashing, below.bytes, sizeof below.bytes);
-    return weft_hash_end(&hashing);
-}
-
-static weft_hash hash_of(const weft_packing *index)
-{
-    weft_hashing hashing;
-    weft_hash_begin(&hashing);
-    weft_hash_add(&hashing, index->ends, (size_t)index->n_windows * sizeof *index->ends);
-    weft_hash_add(&hashing, index->pieces, (size_t)index->n_pieces * sizeof *index->pieces);
-    return weft_hash_end(&hashing);
-}
-
-/* Whether it is one that reading can rely on. */
-static bool is_sound(const pack *p, const weft_packing *index)
-{
-    int64_t at = 0;
-    for (int64_t w = 0; w < index->n_windows; w++) {
-        int64_t used = 0;
-        if (index->ends[w] <= at || index->ends[w] > index->n_pieces) return false;
-        for (; at < index->ends[w]; at++) {
-            const weft_pack_piece *piece = &index->pieces[at];
-            used += piece->length;
-            if (piece->document < 0 || piece->document >= p->operand->found.records ||
-                piece->length == 0 || used > p->seq)
-                return false;
-        }
-    }
-    return at == index->n_pieces;
-}
-
-static bool lay_over(pack *p, void *bytes, size_t n)
-{
-    const sizes *s = bytes;
-    if (n < sizeof *s || s->n_windows < 0 || s->n_pieces < 0 ||
-        (uint64_t)s->n_windows > n / sizeof(int64_t) ||
-        (uint64_t)s->n_pieces > n / sizeof(weft_pack_piece))
-        return false;
-    weft_packing index = {.n_windows = s->n_windows, .n_pieces = s->n_pieces};
-    if (bytes_of(&index) != n) return false;
-    index.ends = (int64_t *)(void *)((char *)bytes + sizeof *s);
-    index.pieces = (weft_pack_piece *)(void *)(index.ends + index.n_windows);
-    if (!is_sound(p, &index)) return false;
-    p->index = index, p->kept = bytes;
-    return true;
-}
-
-static weft_status load(pack *p, const char *folder, const weft_hash *key, bool *is_there,
-                        weft_error *error)
-{
-    void *bytes;
-    size_t n;
-    WEFT_TRY(weft_kept_load(folder, "pack", key, &bytes, &n, error));
-    *is_there = bytes != NULL && lay_over(p, bytes, n);
-    if (!*is_there) free(bytes);
-    return WEFT_OK;
-}
-
-static weft_status store(const pack *p, const char *folder, const weft_hash *key, weft_error *error)
-{
-    const sizes s = {p->index.n_windows, p->index.n_pieces};
-    const size_t n = bytes_of(&p->index), n_ends = (size_t)s.n_windows * sizeof *p->index.ends;
-    char *bytes = malloc(n);
-    if (bytes == NULL) return weft_fail_memory(error, n);
-    memcpy(bytes, &s, sizeof s);
-    memcpy(bytes + sizeof s, p->index.ends, n_ends);
-    memcpy(bytes + sizeof s + n_ends, p->index.pieces, n - sizeof s - n_ends);
-    const weft_status status = weft_kept_store(folder, "pack", key, bytes, n, error);
-    free(bytes);
-    return status;
-}
-
-static weft_status find_index(pack *p, const weft_pack_options *o, weft_error *error)
-{
-    const weft_hash key = key_of(p);
-    bool is_there = false;
-    if (o->folder) WEFT_TRY(load(p, o->folder, &key, &is_there, error));
-    if (!is_there) WEFT_TRY(build(p, o->n_threads > 0 ? o->n_threads : 1, error));
-    if (p->index.n_windows == 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "weft_chain_pack: %lld documents have no token in %.80s; take others, or "
-                         "another field",
-                         (long long)p->operand->found.records,
-                         p->operand->found.fields[p->field].name);
-    return o->folder && !is_there ? store(p, o->folder, &key, error) : WEFT_OK;
-}
 
 /* ---- what is asked for ------------------------------------------------------------------------------ */
 
@@ -391,8 +202,8 @@ static weft_status check(const weft_chain *chain, const weft_pack_options *o, we
 static weft_status make(pack *p, weft_chain **chain, weft_error *error)
 {
     char setting[240], digits[WEFT_HASH_DIGITS + 1];
-    const weft_hash hash = hash_of(&p->index);
-    weft_chain_found found = {.records = p->index.n_windows, .n_fields = FIELDS};
+    const weft_hash hash = weft_pack_index_hash(&p->index);
+    weft_chain_found found = {.records = p->index.packing.n_windows, .n_fields = FIELDS};
     for (int f = 0; f < FIELDS; f++)
         found.fields[f] =
             (weft_field){.name = names[f], .dtype = WEFT_I32, .shape = {1, {{"seq", p->seq}}}};
@@ -417,8 +228,15 @@ weft_status weft_chain_pack(weft_chain **chain, const weft_pack_options *options
     if (p == NULL) return weft_fail_memory(error, sizeof *p);
     p->operand = *chain, p->field = field, p->seq = options->seq;
     p->end = options->end >= 0 ? options->end : -1;
-    p->look_ahead = options->look_ahead > 0 ? options->look_ahead : LOOK_AHEAD;
-    const weft_status status = find_index(p, options, error);
+    const weft_pack_order order = {.operand = *chain,
+                                   .field = field,
+                                   .seq = options->seq,
+                                   .look_ahead =
+                                       options->look_ahead > 0 ? options->look_ahead : LOOK_AHEAD,
+                                   .stage = "pack",
+                                   .folder = options->folder,
+                                   .n_threads = options->n_threads};
+    const weft_status status = weft_pack_index_find(&order, &p->index, error);
     if (status == WEFT_OK) return make(p, chain, error);
     pack_close(p);
     return status;

@@ -45,7 +45,7 @@ static weft_status samples_read(const void *source, int64_t sample, const weft_w
 }
 
 static const weft_chain_kind samples_kind = {
-    .name = "samples", .read = samples_read, .close = free};
+    .name = "samples", .read = samples_read, .close = free, .is_called = true};
 
 static weft_status check_field(const weft_sample_field *field, weft_error *error)
 {

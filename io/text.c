@@ -50,10 +50,28 @@ WIDEN(bytes_i32, unsigned char, int32_t)
 WIDEN(bytes_i64, unsigned char, int64_t)
 WIDEN(words_i32, uint16_t, int32_t)
 WIDEN(words_i64, uint16_t, int64_t)
+typedef void (*widen)(void *to, const unsigned char *from, int64_t n);
 /* [has words] */
-static void (*const widens[2][WEFT_DTYPES])(void *to, const unsigned char *from, int64_t n) = {
+static const widen widens[2][WEFT_DTYPES] = {
     {[WEFT_I32] = bytes_i32, [WEFT_I64] = bytes_i64}, /* u8 is the bytes themselves */
     {[WEFT_I32] = words_i32, [WEFT_I64] = words_i64}};
+
+/* From memory that lies apart. */
+#define WIDEN_APART(name, NARROW, T)                                                               \
+    static void name(void *restrict to, const unsigned char *restrict from, int64_t n)             \
+    {                                                                                              \
+        const NARROW *restrict read = (const void *)from;                                          \
+        T *restrict tokens = to;                                                                   \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            tokens[i] = read[i];                                                                   \
+    }
+WIDEN_APART(apart_bytes_i32, unsigned char, int32_t)
+WIDEN_APART(apart_bytes_i64, unsigned char, int64_t)
+WIDEN_APART(apart_words_i32, uint16_t, int32_t)
+WIDEN_APART(apart_words_i64, uint16_t, int64_t)
+static const widen widens_apart[2][WEFT_DTYPES] = {
+    {[WEFT_I32] = apart_bytes_i32, [WEFT_I64] = apart_bytes_i64},
+    {[WEFT_I32] = apart_words_i32, [WEFT_I64] = apart_words_i64}};
 
 /* What is read goes to the end of `to` and is widened from the front: an element is never written past what waits to be
  * read. */
@@ -101,8 +119,8 @@ static weft_status read_once(const text *t, int64_t sample, const weft_want *wan
         const int64_t at = place_of(t, want->field, sample, want->begin),
                       n = want->end - want->begin;
         const unsigned char *from = scratch + (at - begin) * bytes;
-        if (widens[t->n_words > 0][want->dtype])
-            widens[t->n_words > 0][want->dtype](want->to, from, n);
+        if (widens_apart[t->n_words > 0][want->dtype])
+            widens_apart[t->n_words > 0][want->dtype](want->to, from, n);
         else
             memcpy(want->to, from, (size_t)n);
     }

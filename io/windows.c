@@ -1,4 +1,4 @@
-/* windows: the text of records as windows of seq + 1. A stage joins records, with a line break between two of them. By it any files of
+/* windows: the text of records as windows of seq + 1. A stage joins records, texts with a line break between two of them. By it any files of
  * text, tokens, or records with a text are a chain to learn from.
  *
  * Where each record ends is kept, 8 bytes for each: so any window is found at once. Windows begin at multiples of seq, as those of one
@@ -15,14 +15,16 @@
 #include "source/paths.h"
 #include "source/records.h"
 
-enum { DTYPES = 1u << WEFT_U8 | 1u << WEFT_I32 | 1u << WEFT_I64 };
+enum { WORDS = 1u << WEFT_I32 | 1u << WEFT_I64, DTYPES = WORDS | 1u << WEFT_U8 };
 
 typedef struct windows {
     const weft_chain *operand;
     int field;
+    weft_dtype dtype; /* of a text u8, of tokens i32 */
     int64_t seq, n;
-    int64_t *ends;  /* [n] where a record ends in the joined text, its line break with it */
-    size_t scratch; /* where the operand's begins */
+    int64_t between; /* what stands between two records; -1: nothing */
+    int64_t *ends;   /* [n] where a record ends in what is joined, with that behind it */
+    size_t scratch;  /* where the operand's begins */
 } windows;
 
 static void windows_close(void *self)
@@ -32,7 +34,7 @@ static void windows_close(void *self)
     free(w);
 }
 
-/* The record that a byte of the joined text is in, and where that record begins. */
+/* The record that a byte or token of what is joined is in, and where that record begins. */
 static int64_t record_at(const windows *w, int64_t at, int64_t *begin)
 {
     int64_t low = 0, high = w->n - 1;
@@ -47,17 +49,28 @@ static int64_t record_at(const windows *w, int64_t at, int64_t *begin)
     return low;
 }
 
-/* Bytes [at, end) of the joined text. */
-static weft_status take(const windows *w, int64_t at, int64_t end, unsigned char *to, void *scratch,
+static char *put_between(const windows *w, char *to)
+{
+    const int32_t token = (int32_t)w->between;
+    if (w->dtype == WEFT_U8)
+        *to = (char)token;
+    else
+        memcpy(to, &token, sizeof token);
+    return to + weft_dtype_bytes(w->dtype);
+}
+
+/* [at, end) of what is joined. */
+static weft_status take(const windows *w, int64_t at, int64_t end, char *to, void *scratch,
                         weft_error *error)
 {
+    const bool has_between = w->between >= 0;
     int64_t begin, record = record_at(w, at, &begin);
     for (; at < end; begin = w->ends[record++]) {
-        const int64_t own = w->ends[record] - 1 < end ? w->ends[record] - 1 : end;
-        const weft_want want = {w->field, WEFT_U8, at - begin, own - begin, to};
+        const int64_t last = w->ends[record] - has_between, own = last < end ? last : end;
+        const weft_want want = {w->field, w->dtype, at - begin, own - begin, to};
         if (own > at) WEFT_TRY(weft_chain_ask(w->operand, record, &want, 1, scratch, error));
-        if (own > at) to += own - at, at = own;
-        if (at < end) *to++ = '\n', at++;
+        if (own > at) to += (size_t)(own - at) * weft_dtype_bytes(w->dtype), at = own;
+        if (at < end && has_between) to = put_between(w, to), at++;
     }
     return WEFT_OK;
 }
@@ -66,7 +79,8 @@ static weft_status windows_read(const void *self, int64_t i, const weft_want *wa
                                 void *scratch, weft_error *error)
 {
     const windows *w = self;
-    unsigned char *text = scratch;
+    const size_t element = weft_dtype_bytes(w->dtype);
+    char *text = scratch;
     int64_t begin = INT64_MAX, end = 0;
     for (const weft_want *want = wants; want < wants + n_wants; want++) {
         begin = want->begin + want->field < begin ? want->begin + want->field : begin;
@@ -74,12 +88,12 @@ static weft_status windows_read(const void *self, int64_t i, const weft_want *wa
     }
     WEFT_TRY(take(w, i * w->seq + begin, i * w->seq + end, text, text + w->scratch, error));
     for (const weft_want *want = wants; want < wants + n_wants; want++) {
-        const unsigned char *from = text + want->begin + want->field - begin;
+        const char *from = text + (size_t)(want->begin + want->field - begin) * element;
         const int64_t n = want->end - want->begin;
-        if (want->dtype == WEFT_U8)
-            memcpy(want->to, from, (size_t)n);
+        if (want->dtype == w->dtype)
+            memcpy(want->to, from, (size_t)n * element);
         else
-            WEFT_TRY(weft_convert(WEFT_U8, from, want->dtype, want->to, n, error));
+            WEFT_TRY(weft_convert(w->dtype, from, want->dtype, want->to, n, error));
     }
     return WEFT_OK;
 }
@@ -107,55 +121,66 @@ static weft_status find_ends(windows *w, weft_error *error)
         status = weft_fail_memory(error, (size_t)w->n * sizeof *w->ends);
     for (int64_t i = 0, end = 0, count = 0; i < w->n && status == WEFT_OK; i++) {
         status = weft_chain_count(w->operand, i, w->field, scratch, &count, error);
-        w->ends[i] = end += count + 1;
+        w->ends[i] = end += count + (w->between >= 0);
     }
     free(scratch);
     return status;
 }
 
-static weft_status make(windows *w, const char *path, weft_chain **chain, weft_error *error)
+static weft_status check_length(const windows *w, const char *what, int64_t length,
+                                weft_error *error)
 {
-    char setting[160];
-    const int64_t length = w->ends[w->n - 1] - 1, seq = w->seq;
+    if (length >= w->seq + 1) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%.220s has %lld %s in %lld records, and one window of seq %lld needs %lld; "
+                     "take more text or a smaller seq",
+                     what, (long long)length, w->dtype == WEFT_U8 ? "bytes of text" : "tokens",
+                     (long long)w->n, (long long)w->seq, (long long)w->seq + 1);
+}
+
+static weft_status make(windows *w, int64_t length, weft_chain **chain, weft_error *error)
+{
+    char setting[160], between[40] = "";
     const weft_field *text = &w->operand->found.fields[w->field];
-    if (length < seq + 1) {
-        windows_close(w);
-        return weft_fail(error, WEFT_USAGE,
-                         "data %.200s has %lld bytes of text in %lld records, and one window of "
-                         "seq %lld needs %lld; take more text or a smaller seq",
-                         path, (long long)length, (long long)(*chain)->found.records,
-                         (long long)seq, (long long)seq + 1);
-    }
+    const bool is_text = w->dtype == WEFT_U8;
     weft_chain_found found = {.records = (length - 1) / w->seq, .n_fields = 2};
     for (int f = 0; f < 2; f++)
         found.fields[f] = (weft_field){.name = f == 0 ? "tokens" : "targets",
-                                       .dtype = WEFT_U8,
-                                       .native = DTYPES,
-                                       .dtypes = DTYPES,
+                                       .dtype = w->dtype,
+                                       .native = is_text ? DTYPES : WORDS,
+                                       .dtypes = is_text ? DTYPES : WORDS,
                                        .later = f,
                                        .shape = {1, {{"seq", w->seq}}}};
-    w->scratch = ((size_t)w->seq + 1 + 63) / 64 * 64;
+    w->scratch = ((size_t)w->seq + 1) * weft_dtype_bytes(w->dtype);
+    w->scratch = (w->scratch + 63) / 64 * 64;
     found.scratch_bytes = w->scratch + w->operand->found.scratch_bytes;
-    snprintf(setting, sizeof setting, "seq %lld of %.100s", (long long)w->seq, text->name);
+    if (!is_text && w->between >= 0)
+        snprintf(between, sizeof between, ", %lld between", (long long)w->between);
+    snprintf(setting, sizeof setting, "seq %lld of %.100s%s", (long long)w->seq, text->name,
+             between);
     return weft_stage_make(&windows_kind, w, &found, setting, chain, 1, chain, error);
 }
 
-/* In the place of a chain of records. */
-static weft_status join(weft_chain **chain, int field, int64_t seq, const char *path,
-                        weft_error *error)
+/* In the place of a chain of records. what: for sentences. */
+static weft_status join(weft_chain **chain, int field, int64_t seq, int64_t between,
+                        const char *what, weft_error *error)
 {
     windows *w = calloc(1, sizeof *w);
     if (w == NULL) return weft_fail_memory(error, sizeof *w);
     *w = (windows){.operand = *chain, .field = field, .seq = seq, .n = (*chain)->found.records};
-    const weft_status status = find_ends(w, error);
-    if (status == WEFT_OK) return make(w, path, chain, error);
+    w->dtype = (*chain)->found.fields[field].dtype == WEFT_U8 ? WEFT_U8 : WEFT_I32;
+    w->between = between;
+    weft_status status = find_ends(w, error);
+    const int64_t length = status == WEFT_OK ? w->ends[w->n - 1] - (between >= 0) : 0;
+    if (status == WEFT_OK) status = check_length(w, what, length, error);
+    if (status == WEFT_OK) return make(w, length, chain, error);
     windows_close(w);
     return status;
 }
 
 /* ---- which field ---------------------------------------------------------------------------------- */
 
-static bool is_text(const weft_field *f)
+static bool is_text_field(const weft_field *f)
 {
     return f->is_ragged && f->dtype == WEFT_U8 && f->shape.n_dims == 1;
 }
@@ -168,14 +193,14 @@ static weft_status find_field(const weft_chain *chain, const char *path, const c
     int n_texts = 0;
     for (int f = 0; f < chain->found.n_fields; f++) {
         const size_t used = strlen(list);
-        if (!is_text(&chain->found.fields[f])) continue;
+        if (!is_text_field(&chain->found.fields[f])) continue;
         *field = f;
         snprintf(list + used, sizeof list - used, "%s%.60s", n_texts++ > 0 ? ", " : "",
                  chain->found.fields[f].name);
     }
     if (name != NULL) *field = weft_chain_field(chain, name);
     if (n_texts > 0 && *field >= 0 && (name != NULL || n_texts == 1) &&
-        is_text(&chain->found.fields[*field]))
+        is_text_field(&chain->found.fields[*field]))
         return WEFT_OK;
     if (name != NULL)
         return weft_fail(error, WEFT_USAGE,
@@ -212,9 +237,11 @@ static weft_status open_records(const char *path, const char *format, const char
 static weft_status open_joined(const char *path, const char *format, const weft_text_options *o,
                                weft_chain **chain, weft_error *error)
 {
+    char what[240];
     int field = -1;
     WEFT_TRY(open_records(path, format, o->field, chain, &field, error));
-    const weft_status status = join(chain, field, o->seq, path, error);
+    snprintf(what, sizeof what, "data %.200s", path);
+    const weft_status status = join(chain, field, o->seq, '\n', what, error);
     if (status != WEFT_OK) weft_chain_close(chain);
     return status;
 }
@@ -287,4 +314,36 @@ weft_status weft_chain_text(const char *path, const weft_text_options *options, 
     const weft_status status = open_found(path, &paths, options, chain, error);
     weft_paths_free(&paths);
     return status;
+}
+
+/* ---- any chain ------------------------------------------------------------------------------------- */
+
+static bool has_tokens(const weft_field *f)
+{
+    return f->is_ragged && f->shape.n_dims == 1 && !weft_dtype_is_float(f->dtype);
+}
+
+weft_status weft_chain_windows(weft_chain **chain, const weft_windows_options *options,
+                               weft_error *error)
+{
+    WEFT_GIVEN(chain, error);
+    WEFT_GIVEN(*chain, error);
+    WEFT_GIVEN(options, error);
+    WEFT_GIVEN_RANGE(options->seq, 1, INT64_C(1) << 30, error);
+    const weft_chain_found *found = &(*chain)->found;
+    const bool is_text = found->n_fields == 1 && is_text_field(&found->fields[0]);
+    WEFT_GIVEN_RANGE(options->between, -1, is_text ? UINT8_MAX : INT32_MAX, error);
+    if (found->varies)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "weft_chain_windows: passes of the chain differ by its %s, and windows "
+            "are of one; make windows first and shuffle them then, or freeze the chain",
+            (*chain)->kind->name);
+    if (found->n_fields == 1 && has_tokens(&found->fields[0]))
+        return join(chain, 0, options->seq, options->between, "weft_chain_windows: the chain",
+                    error);
+    return weft_fail(error, WEFT_USAGE,
+                     "weft_chain_windows: records have %d fields, the first %.80s, and it takes "
+                     "one: a text, or a row of whole numbers of any length; open that alone",
+                     found->n_fields, found->fields[0].name);
 }

@@ -19,7 +19,7 @@ typedef struct builder {
     int turn, first;  /* how often blocks were built; the first of their variables */
     weft_value table; /* of tokens */
     bool packs;       /* windows have documents, as inputs */
-    gpt_documents documents;
+    gpt_documents documents, held[2]; /* held: of all ticks of a turn, what is in stages */
     int n_block; /* variables of the block under construction; handed out so far */
     weft_value block[GPT_BLOCK_VARIABLES];
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */

@@ -23,10 +23,11 @@ static const option options[] = {
      "records are documents, of which windows hold several; none is cut that fits into a window, "
      "and none attends to another"},
     {"index", OPTION_TEXT, "", "DIR", "Data",
-     "folder where --pack keeps which document is in which window, for the next start; without "
-     "it, nowhere"},
+     "folder where --pack keeps which document is in which window, and --tokens how many words "
+     "each has, for the next start; without it, nowhere"},
     {"tokens", OPTION_TEXT, "", "DIR", "Data",
-     "words instead of bytes: a vocabulary, and FILE is what weft tokens encode made with it"},
+     "words instead of bytes: a vocabulary; texts are encoded as they are read, unless they are "
+     "what weft tokens encode made with it"},
     APP_HELD_OPTIONS("Data", "FILES",
                      "such a text that nothing is learned from; its loss is told at the end"),
     {"seed", OPTION_COUNT, "1", "N", "Data",

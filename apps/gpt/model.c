@@ -343,10 +343,25 @@ static weft_value blocks(void *argument, weft_value x)
     return x;
 }
 
+/* A turn's, on what stages hold, and the documents that are there with it. */
+static weft_value blocks_of_stages(void *argument, weft_value held)
+{
+    builder *b = argument;
+    b->documents = gpt_documents_of_tick(&b->held[b->turn]);
+    return blocks(b, held);
+}
+
 static weft_value in_stages(builder *b, weft_value tokens)
 {
     const gpt_pipe pipe = {b->m->stage, micro_of(b->shape), turns_of(b->shape)};
-    return gpt_pipe_through(&pipe, embedded(b, gpt_pipe_feed(&pipe, tokens)), blocks, b);
+    const gpt_documents own = b->documents;
+    for (int turn = 0; turn < pipe.turns; turn++)
+        b->held[turn] = gpt_documents_held(&own, &pipe, turn);
+    b->documents = gpt_documents_entering(&own, &pipe);
+    const weft_value entering = embedded(b, gpt_pipe_feed(&pipe, tokens));
+    const weft_value x = gpt_pipe_through(&pipe, entering, blocks_of_stages, b);
+    b->documents = own;
+    return x;
 }
 
 /* Scores of all tokens; by a head of its own, or by the table. */
@@ -370,7 +385,7 @@ weft_value gpt_scores(builder *b, weft_value tokens)
 {
     const weft_layer_source source = {outer_variable, b};
     b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
-    gpt_documents_see(&b->documents);
+    if (b->shape->stages <= 1) gpt_documents_see(&b->documents);
     weft_value x = b->shape->stages > 1 ? in_stages(b, tokens) : blocks(b, embedded(b, tokens));
     x = weft_norm(x, &(weft_norm_options){.name = "norm",
                                           .feature = b->m->embed,
@@ -455,22 +470,4 @@ weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_val
     const weft_value scores = gpt_scores(&b, windows->tokens);
     *facts = m.facts;
     return loss_of(&b, scores, windows->targets);
-}
-
-double gpt_parameters(const gpt_shape *shape)
-{
-    const double embed = (double)shape->width, hidden = (double)shape->hidden;
-    const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
-    const double norm = shape->is_rms ? 1 : 2; /* rows of it */
-    const double rows = (double)((shape->ties ? 1 : 2) * shape->vocab) +
-                        (double)(shape->ropes ? 0 : shape->seq) + norm;
-    const double experts = (double)shape->mixture.experts, ups = shape->is_gated ? 2 : 1;
-    const double biases = shape->biases == GPT_BIASES_NONE ? 0 : ups * hidden + embed;
-    const double mlp =
-        experts > 1 ? experts * (2 * embed * hidden + embed) : (ups + 1) * embed * hidden + biases;
-    const double attention_biases =
-        shape->biases == GPT_BIASES_ALL ? (2 + 2 * shared) * embed : 0; /* query, out; key, value */
-    const double block =
-        (2 + 2 * shared) * embed * embed + attention_biases + mlp + 2 * norm * embed;
-    return (double)shape->layers * block + rows * embed;
 }

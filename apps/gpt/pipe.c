@@ -4,6 +4,7 @@
  */
 #include "pipe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "weft/scan.h"
@@ -36,16 +37,40 @@ static int64_t ticks_of(const gpt_pipe *pipe)
     return pipe->micro + pipe->stage.size - 1;
 }
 
+/* [batch, seq] in micro-batches, of two turns [turn:2, micro, batch, seq]. */
+static weft_value in_turns(const gpt_pipe *pipe, weft_value x)
+{
+    const weft_dim micro = {"micro", pipe->micro}, turn = {"turn", pipe->turns};
+    x = by_micro(x, (weft_dim){"micro", pipe->micro * pipe->turns});
+    const weft_dim rows = weft_dim_of(x, "batch"), seq = weft_dim_of(x, "seq");
+    return pipe->turns > 1 ? weft_reshape(x, WEFT_DIMS(turn, micro, rows, seq)) : x;
+}
+
 weft_value gpt_pipe_feed(const gpt_pipe *pipe, weft_value tokens)
 {
     const weft_dim micro = {"micro", pipe->micro}, one = {"stage", 1}, turn = {"turn", pipe->turns};
     const weft_dim tick = {"tick", ticks_of(pipe)};
-    weft_value x = by_micro(tokens, (weft_dim){"micro", pipe->micro * pipe->turns});
+    const weft_value x = weft_pad(in_turns(pipe, tokens), micro, 0, tick, 0.0);
     const weft_dim rows = weft_dim_of(x, "batch"), seq = weft_dim_of(x, "seq");
-    if (pipe->turns > 1) x = weft_reshape(x, WEFT_DIMS(turn, micro, rows, seq));
-    x = weft_pad(x, micro, 0, tick, 0.0);
     return weft_reshape(x, pipe->turns > 1 ? WEFT_DIMS(turn, tick, one, rows, seq)
                                            : WEFT_DIMS(tick, one, rows, seq));
+}
+
+/* A stage holds in a tick what entered so many ticks before as there are stages before it. */
+weft_value gpt_pipe_beside(const gpt_pipe *pipe, weft_value x)
+{
+    const weft_dim micro = {"micro", pipe->micro}, turn = {"turn", pipe->turns};
+    const weft_dim stage = pipe->stage, tick = {"tick", ticks_of(pipe)};
+    const weft_value entering = in_turns(pipe, x);
+    weft_value *held = calloc((size_t)stage.size, sizeof *held);
+    if (held == NULL) return (weft_value){x.graph, 0};
+    for (int64_t s = 0; s < stage.size; s++)
+        held[s] = weft_pad(entering, micro, s, tick, 0.0);
+    const weft_value all = weft_stack((weft_values){held, (int)stage.size}, stage);
+    const weft_dim rows = weft_dim_of(all, "batch"), seq = weft_dim_of(all, "seq");
+    free(held);
+    return weft_transpose(all, pipe->turns > 1 ? WEFT_DIMS(turn, tick, stage, rows, seq)
+                                               : WEFT_DIMS(tick, stage, rows, seq));
 }
 
 weft_value gpt_pipe_dealt(const gpt_pipe *pipe, weft_value targets)

@@ -22,9 +22,12 @@ typedef weft_value (*gpt_stages)(void *argument, weft_value held);
  * of two turns [turn:2, tick, stage:1, batch / micro / 2, seq]; those of the last ticks, in which nothing new enters, are 0.
  * gpt_pipe_through - x of these, [.., embed], through all stages: [stage: micro x turns, batch, seq, embed]. What is done with it
  * afterwards is shared by the ranks that share the stages, as it has a dim of that name.
- * gpt_pipe_dealt - targets, [batch, seq], as that has its rows. All Local. */
+ * gpt_pipe_dealt - targets, [batch, seq], as that has its rows.
+ * gpt_pipe_beside - [batch, seq] of what stages hold in each tick: [tick, stage, batch / micro, seq], of two turns [turn:2, tick, ..];
+ * where a stage holds nothing, 0. All Local. */
 weft_value gpt_pipe_feed(const gpt_pipe *pipe, weft_value tokens);
 weft_value gpt_pipe_through(const gpt_pipe *pipe, weft_value x, gpt_stages stages, void *argument);
+weft_value gpt_pipe_beside(const gpt_pipe *pipe, weft_value x);
 weft_value gpt_pipe_dealt(const gpt_pipe *pipe, weft_value targets);
 
 #endif

@@ -122,6 +122,7 @@ static weft_status open_words(gpt_setup *setup, weft_error *error)
     const int64_t vocab = settings_count(s, "vocab");
     int64_t words = GPT_VOCAB;
     if (*folder) WEFT_TRY(bpe_open(folder, &setup->words, error));
+    if (*folder) WEFT_TRY(gpt_encoder_open(folder, setup->words, &setup->encoder, error));
     if (setup->words) words = bpe_n_words(setup->words);
     setup->shape.vocab = vocab > 0 ? vocab : words;
     if (setup->shape.vocab >= words) return WEFT_OK;
@@ -160,17 +161,12 @@ static weft_status check_parts(const settings *s, weft_error *error)
 
 static weft_status check_documents(const settings *s, weft_error *error)
 {
-    const long long stages = settings_count(s, "stages");
-    if (!settings_flag(s, "pack") && *settings_text(s, "index"))
-        return weft_fail(error, WEFT_USAGE,
-                         "--index %s and no --pack: only packing has an index; give --pack too",
-                         settings_text(s, "index"));
-    if (!settings_flag(s, "pack")) return WEFT_OK;
-    if (stages > 1)
-        return weft_fail(error, WEFT_USAGE,
-                         "--pack and stages %lld: what a place may see does not go through stages "
-                         "with it; leave one of the two away",
-                         stages);
+    if (!settings_flag(s, "pack") && !*settings_text(s, "tokens") && *settings_text(s, "index"))
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--index %s and no --pack: only packing, and texts in words, have an index; give "
+            "--pack or --tokens too",
+            settings_text(s, "index"));
     return WEFT_OK;
 }
 
@@ -379,106 +375,13 @@ weft_status gpt_setup_compile(gpt_setup *setup, weft_error *error)
     return status;
 }
 
-/* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */
-static void packed_corpus(char *path, size_t bytes)
-{
-    char self[2048] = "";
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash = n > 0 ? strrchr(self, '/') : NULL;
-    if (slash) *slash = '\0';
-    snprintf(path, bytes, "%s/../share/weft/corpus.txt", slash ? self : ".");
-    char *real = realpath(path, NULL);
-    if (real) snprintf(path, bytes, "%s", real);
-    free(real);
-}
-
-/* The word that ends a document in files of tokens. */
-static weft_status find_end(const gpt_setup *setup, int64_t *end, weft_error *error)
-{
-    static const char *const ends[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"};
-    *end = -1;
-    if (!setup->words || !setup->shape.packs) return WEFT_OK;
-    for (size_t i = 0, at = 0; i < sizeof ends / sizeof *ends && *end < 0; i++)
-        *end = bpe_find_special(setup->words, (const unsigned char *)ends[i], strlen(ends[i]), &at);
-    if (*end >= 0) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--pack and --tokens %s: this vocabulary has no %s, so files of its tokens do "
-                     "not say where documents end; leave one of the two away",
-                     settings_text(setup->settings, "tokens"), ends[0]);
-}
-
-weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **data,
-                           weft_error *error)
-{
-    const settings *s = setup->settings;
-    const char *held = settings_text(s, "eval-data"), *learned = settings_text(s, "data");
-    const bool is_other = is_held && *held;
-    int64_t end;
-    WEFT_TRY(find_end(setup, &end, error));
-    const gpt_texts_options options = {.option = is_other ? "--eval-data" : "--data",
-                                       .seq = setup->shape.seq,
-                                       .n_words = setup->words ? setup->shape.vocab : 0,
-                                       .field = settings_text(s, "field"),
-                                       .seed = is_held ? 1 : (uint64_t)settings_count(s, "seed"),
-                                       .packs = setup->shape.packs,
-                                       .end = end,
-                                       .index = settings_text(s, "index"),
-                                       .share = is_other ? 0 : settings_real(s, "eval-share"),
-                                       .is_held = is_held};
-    return gpt_texts_open(is_other   ? held
-                          : *learned ? learned
-                                     : setup->data_path,
-                          &options, data, error);
-}
-
-/* Into how many parts ranks cut a batch: each wants samples of its own. */
-static int64_t parts_of_batch(const gpt_setup *setup)
-{
-    weft_box box = {{0}, {0}};
-    weft_box_of(setup->program, setup->model.tokens, 0, &box);
-    const int64_t own = box.end[0] - box.begin[0];
-    return own > 0 ? (setup->shape.batch + own - 1) / own : 1;
-}
-
-static weft_status check_samples(const gpt_setup *setup, weft_error *error)
-{
-    const int64_t n = weft_dataset_samples(setup->data), parts = parts_of_batch(setup);
-    if (n >= parts) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--data %.200s has %lld windows of seq %lld, and %lld ranks share those of a "
-                     "batch; take more text, a smaller --seq, or fewer ranks for batch",
-                     setup->data_path, (long long)n, (long long)setup->shape.seq, (long long)parts);
-}
-
-weft_status gpt_setup_data(gpt_setup *setup, weft_error *error)
-{
-    const settings *s = setup->settings;
-    const char *path = settings_text(s, "data");
-    if (setup->words && !*path)
-        return weft_fail(error, WEFT_USAGE,
-                         "--tokens %s and no --data: name a text in its words; weft tokens encode "
-                         "makes one",
-                         settings_text(s, "tokens"));
-    if (*path)
-        snprintf(setup->data_path, sizeof setup->data_path, "%s", path);
-    else
-        packed_corpus(setup->data_path, sizeof setup->data_path);
-    WEFT_TRY(gpt_setup_text(setup, false, &setup->data, error));
-    WEFT_TRY(check_samples(setup, error));
-    if (setup->words) {
-        char told[BPE_TOLD];
-        bpe_told(setup->words, told);
-        WEFT_TRY(weft_dataset_fact(setup->data, GPT_WORDS_FACT, told, error));
-    }
-    return weft_dataset_start(setup->data, setup->program, error);
-}
-
 void gpt_setup_close(gpt_setup *setup)
 {
     app_run_close(&setup->run);
     app_held_close(&setup->held);
-    bpe_close(&setup->words);
     weft_dataset_close(&setup->data);
+    gpt_encoder_close(&setup->encoder);
+    bpe_close(&setup->words);
     free(setup->variables);
     weft_program_destroy(&setup->program);
     weft_graph_destroy(&setup->graph);

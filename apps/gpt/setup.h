@@ -6,6 +6,7 @@
 #include "../bpe/bpe.h"
 #include "../links.h"
 #include "../run.h"
+#include "encoder.h"
 #include "groups.h"
 #include "model.h"
 #include "weft/io.h"
@@ -19,6 +20,7 @@ typedef struct gpt_setup {
     const settings *settings; /* borrowed */
     gpt_shape shape;
     bpe *words;           /* --tokens; NULL: bytes */
+    gpt_encoder *encoder; /* that makes them of texts */
     int64_t steps, until; /* the schedule's length; the step after which to stop */
     weft_mesh *mesh;
     weft_layout *layout;

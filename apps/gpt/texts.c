@@ -1,6 +1,7 @@
 /* texts: what --data names, as a set of windows. A single file is read as it always was; others are chains. */
 #include "texts.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,12 +119,38 @@ static weft_status split(const gpt_texts_options *o, const char *path, weft_chai
                       : weft_chain_take(chain, 0, n - held, error);
 }
 
+/* Of a pattern the first file says it. What is not there is told by who opens it as tokens. */
+static bool is_of_tokens(const char *path)
+{
+    int32_t magic = 0;
+    glob_t found;
+    const bool is_pattern = !is_there(path) && glob(path, 0, NULL, &found) == 0;
+    FILE *file = fopen(is_pattern ? found.gl_pathv[0] : path, "rb");
+    const bool is_read = file != NULL && fread(&magic, sizeof magic, 1, file) == 1;
+    if (file != NULL) fclose(file);
+    if (is_pattern) globfree(&found);
+    return file == NULL || (is_read && magic == WEFT_TOKENS_MAGIC);
+}
+
 static weft_status split_documents(const gpt_texts_options *o, weft_chain **chain,
                                    weft_error *error)
 {
-    const weft_split_options how = {
-        .token = o->end, .folder = *o->index ? o->index : NULL, .n_threads = 4};
+    const weft_split_options how = {.token = gpt_encoder_end(o->encoder),
+                                    .folder = *o->index ? o->index : NULL,
+                                    .n_threads = 4};
     return weft_chain_split(chain, &how, error);
+}
+
+/* A file of tokens, or texts that become tokens as they are read: documents either way. */
+static weft_status open_words(const gpt_texts_options *o, const char *path, weft_chain **chain,
+                              weft_error *error)
+{
+    const char *field = *o->field ? o->field : NULL;
+    const bool has_tokens = is_of_tokens(path);
+    const weft_open_options words = {.format = "tokens"}, letters = {.fields = field};
+    WEFT_TRY(weft_chain_open(path, has_tokens ? &words : &letters, chain, error));
+    return has_tokens ? split_documents(o, chain, error)
+                      : gpt_encoder_stage(o->encoder, field, o->index, chain, error);
 }
 
 /* Documents are held out before they are packed: none is in both. */
@@ -131,27 +158,36 @@ static weft_status open_packed(const gpt_texts_options *o, const char *path, wef
                                weft_error *error)
 {
     const char *field = *o->field ? o->field : NULL;
+    const bool has_words = o->n_words > 0;
     const weft_pack_options how = {.seq = o->seq,
-                                   .field = field,
+                                   .field = has_words ? "tokens" : field,
                                    .end = -1,
                                    .folder = *o->index ? o->index : NULL,
                                    .n_threads = 4};
-    const weft_open_options words = {.format = "tokens"}, letters = {.fields = field};
-    WEFT_TRY(weft_chain_open(path, o->n_words > 0 ? &words : &letters, chain, error));
-    if (o->n_words > 0) WEFT_TRY(split_documents(o, chain, error));
+    const weft_open_options letters = {.fields = field};
+    if (has_words) WEFT_TRY(open_words(o, path, chain, error));
+    if (!has_words) WEFT_TRY(weft_chain_open(path, &letters, chain, error));
     WEFT_TRY(split(o, path, chain, error));
     return weft_chain_pack(chain, &how, error);
+}
+
+static weft_status open_windows(const gpt_texts_options *o, const char *path, weft_chain **chain,
+                                weft_error *error)
+{
+    const weft_text_options how = {
+        .seq = o->seq, .n_words = o->n_words, .field = *o->field ? o->field : NULL};
+    if (o->n_words == 0 || is_of_tokens(path)) return weft_chain_text(path, &how, chain, error);
+    WEFT_TRY(open_words(o, path, chain, error));
+    return weft_chain_windows(chain, &(weft_windows_options){.seq = o->seq, .between = -1}, error);
 }
 
 static weft_status open_one(texts *all, int i, bool is_shuffled, weft_error *error)
 {
     const gpt_texts_options *o = all->options;
-    const weft_text_options how = {
-        .seq = o->seq, .n_words = o->n_words, .field = *o->field ? o->field : NULL};
     weft_chain **chain = &all->chains[i];
     const char *path = all->list[i].path;
     if (o->packs) WEFT_TRY(open_packed(o, path, chain, error));
-    if (!o->packs) WEFT_TRY(weft_chain_text(path, &how, chain, error));
+    if (!o->packs) WEFT_TRY(open_windows(o, path, chain, error));
     if (!o->packs) WEFT_TRY(split(o, path, chain, error));
     return is_shuffled ? weft_chain_shuffle(chain, 0, o->seed + (uint64_t)i, error) : WEFT_OK;
 }
@@ -199,7 +235,7 @@ static bool is_plain(const texts *all)
     const char *path = all->list[0].path;
     if (all->options->packs || all->n > 1 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
         return false;
-    if (all->options->n_words > 0) return true;
+    if (all->options->n_words > 0) return is_of_tokens(path);
     if (weft_chain_open(path, NULL, &chain, &ignored) != WEFT_OK) return false;
     const bool is_text = strcmp(weft_chain_format(chain), "text") == 0;
     weft_chain_close(&chain);

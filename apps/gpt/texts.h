@@ -8,7 +8,7 @@
 #ifndef WEFT_APPS_GPT_TEXTS_H
 #define WEFT_APPS_GPT_TEXTS_H
 
-#include "weft/data.h"
+#include "encoder.h"
 
 typedef struct gpt_texts_options {
     const char *option;   /* that names them: "--data", for sentences */
@@ -19,7 +19,8 @@ typedef struct gpt_texts_options {
     bool is_held;         /* what is held out, in order; else what is learned from, shuffled */
     /* --pack: records are documents, bytes, of which windows hold several: fields "segments" and "positions" besides */
     bool packs;
-    int64_t end;       /* of --tokens: the token that ends a document */
+    gpt_encoder *
+        encoder; /* of --tokens: it makes words of texts, and says which ends a document; NULL: bytes */
     const char *index; /* folder that which document is where is kept in; "": nowhere */
 } gpt_texts_options;
 

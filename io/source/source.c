@@ -278,6 +278,13 @@ weft_status weft_source_read(const weft_source *source, void *to, int64_t n, int
     return status;
 }
 
+weft_status weft_source_read_unchecked(const weft_source *source, void *to, int64_t n, int64_t at,
+                                       weft_error *error)
+{
+    if (source->file < 0) return weft_source_read(source, to, n, at, error);
+    return weft_file_read(source->file, source->path, to, n, at, error);
+}
+
 weft_status weft_source_take(const weft_source *source, char **to, int64_t n, int64_t at,
                              weft_error *error)
 {

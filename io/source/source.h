@@ -72,6 +72,9 @@ weft_status weft_source_write(const weft_source *source, const char *from, size_
 /* weft_source_read - bytes [at, at + n); WEFT_IO when the file was changed since it was opened. */
 weft_status weft_source_read(const weft_source *source, void *to, int64_t n, int64_t at,
                              weft_error *error);
+/* weft_source_read_unchecked - the same of a file that is open, whether it was changed or not: the caller checks, before anybody sees them. */
+weft_status weft_source_read_unchecked(const weft_source *source, void *to, int64_t n, int64_t at,
+                                       weft_error *error);
 /* weft_source_check - whether it is what it was when it was opened. */
 weft_status weft_source_check(const weft_source *source, weft_error *error);
 /* weft_source_take - the same into memory of malloc, ended by a 0. */

@@ -4,14 +4,17 @@
     for batch in weft.data.open("train.parquet").shuffle(seed=1).map(scale).batch(32).prefetch(4):
         batch["image"], batch["label"]          # numpy arrays
 
-Names are C's (weft/data.h): open, text, concat, interleave, mix; shuffle, take, repeat, freeze. A stage changes the chain that it is called
-on and gives it back. map takes a Python function of a batch. Records are read by C without Python's lock, so threads read at once.
+Names are C's (weft/data.h): open, text, concat, interleave, mix; shuffle, take, repeat, freeze; filter, encode, split, windows, pack,
+bucket, snapshot, cache. A stage changes the chain that it is called on and gives it back. map takes a Python function of a batch, filter one of a
+record, encode one of a text. Records are read by C without Python's lock, so threads read at once.
 """
 import collections
 import ctypes
 import itertools
+import os
 import queue
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -26,6 +29,7 @@ __all__ = ["Batches", "Chain", "Field", "concat", "feed", "interleave", "mix", "
 Field = collections.namedtuple("Field", "name dtype dims is_ragged is_text labels")
 Field.__doc__ = "Of a record: dims are pairs of a name and a size, None where each record has its own; labels are names of classes."
 
+_Path = str | bytes | os.PathLike
 _READ_AT_ONCE = 256  # records, where they are asked for one by one
 
 
@@ -46,7 +50,7 @@ class Chain(Handle):
 
     def __init__(self, handle):
         self._own("chain", handle)
-        self._maps = []
+        self._maps, self._calls = [], []  # of Python: C calls the latter
 
     # ---- what it holds ----
 
@@ -85,21 +89,90 @@ class Chain(Handle):
         _call(f"weft_chain_{name}", ctypes.byref(self.handle), *given)
         return self
 
-    def shuffle(self, seed=0, block=0):
+    def shuffle(self, seed: int = 0, block: int = 0) -> "Chain":
         """A permutation of a pass, another one each pass; block: weft_chain_shuffle says what that is for disks."""
         return self._stage("shuffle", _whole(block, "shuffle: block"), _numbers.number(seed, ctypes.c_uint64, "shuffle: seed"))
 
-    def take(self, first, count=0):
+    def take(self, first: int, count: int = 0) -> "Chain":
         return self._stage("take", _whole(first, "take: first"), _whole(count, "take: count"))
 
-    def repeat(self, times):
+    def repeat(self, times: int) -> "Chain":
         return self._stage("repeat", _whole(times, "repeat: times"))
 
-    def freeze(self):
+    def freeze(self) -> "Chain":
         """Each pass is the first one again."""
         return self._stage("freeze")
 
-    def map(self, function):
+    def _indexed(self, stage, /, **options):
+        """A stage with options of C's. It is of the records that C reads: a function of map would be above it, not below."""
+        if self._maps:
+            raise Error(1, f"{stage}: the chain has a map in Python, which C does not call; {stage} first and map then")
+        return self._stage(stage, ctypes.byref(c.types[f"weft_{stage}_options"](**options)))
+
+    def filter(self, function: Callable[[dict], bool], name: str | None = None, folder: _Path | None = None, n_threads: int = 1) -> "Chain":
+        """The records for which function({field: number, array or text}) is true, in their order. Each is asked for once, and which stay
+        is an index. In a folder it is found again by the chain and the name, the function's own by itself: another function needs
+        another name. What it raises is raised here, of the first record that does so."""
+        if not callable(function):
+            raise TypeError(f"filter: {function!r} cannot be called; give a function of a record, a dict by field")
+        asked, named = _Asked(self, function), _name_of("filter", function, name, folder)
+        call = c.types["weft_filter_function"](asked)
+        try:
+            return self._indexed("filter", name=named, function=call, **_kept("filter", folder, n_threads))
+        except Error:
+            asked.raise_first()
+            raise
+
+    def encode(self, function: Callable[[str], Sequence[int]], name: str | None = None, field: str | None = None, folder: _Path | None = None,
+               n_threads: int = 1) -> "Chain":
+        """In place of a text its tokens: function(text) gives them, a row of whole numbers of at most as many as the text has bytes, and 16
+        more. How many each record has is an index, as filter's is; a text is encoded again when a part of it is read."""
+        if not callable(function):
+            raise TypeError(f"encode: {function!r} cannot be called; give a function of a text")
+        call = c.types["weft_encode_function"](_Encoding(function))
+        field = None if field is None else _numbers.text(field, "encode: field")
+        named = _name_of("encode", function, name, folder)
+        made = self._indexed("encode", name=named, field=field, function=call, **_kept("encode", folder, n_threads))
+        self._calls.append(call)
+        return made
+
+    def split(self, token: int, folder: _Path | None = None, n_threads: int = 1) -> "Chain":
+        """Records of one field, a text or a row of whole numbers, become documents: each goes up to and with the next such token."""
+        return self._indexed("split", token=_numbers.number(token, ctypes.c_int64, "split: token"), **_kept("split", folder, n_threads))
+
+    def windows(self, seq: int, between: int = -1) -> "Chain":
+        """Records of one field, texts or rows of tokens, joined and cut into windows: fields tokens and targets [seq]. between: a byte or
+        token that is put between two; below 0 none is."""
+        numbers = {name: _numbers.number(given, ctypes.c_int64, f"windows: {name}") for name, given in (("seq", seq), ("between", between))}
+        return self._indexed("windows", **numbers)
+
+    def pack(self, seq: int, field: str | None = None, end: int = -1, look_ahead: int = 0, folder: _Path | None = None, n_threads: int = 1) -> "Chain":
+        """Windows of whole documents: fields tokens, targets, segments, positions [seq]; weft_chain_pack says how. end: the target of a
+        document's last token; below 0 it has none."""
+        numbers = {name: _numbers.number(given, ctypes.c_int64, f"pack: {name}") for name, given in (("seq", seq), ("end", end), ("look_ahead", look_ahead))}
+        field = None if field is None else _numbers.text(field, "pack: field")
+        return self._indexed("pack", field=field, **numbers, **_kept("pack", folder, n_threads))
+
+    def bucket(self, values: int, field: str | None = None, look_ahead: int = 0, folder: _Path | None = None, n_threads: int = 1) -> "Chain":
+        """Buckets of rows of any length: the field has them one behind the other [values], and row r is [offsets[r], offsets[r + 1]). Other
+        fields come a row each."""
+        numbers = {name: _numbers.number(given, ctypes.c_int64, f"bucket: {name}") for name, given in (("values", values), ("look_ahead", look_ahead))}
+        field = None if field is None else _numbers.text(field, "bucket: field")
+        return self._indexed("bucket", field=field, **numbers, **_kept("bucket", folder, n_threads))
+
+    def snapshot(self, folder: _Path, n_threads: int = 1) -> "Chain":
+        """A pass is written into a file of the folder, and read from there, now and in later runs."""
+        if folder is None:
+            raise TypeError("snapshot: folder is None; name the folder where the file is, and is looked for")
+        return self._indexed("snapshot", **_kept("snapshot", folder, n_threads))
+
+    def cache(self, bytes: int) -> "Chain":  # noqa: A002: as C calls it
+        """Records stay in memory once they have been read, the first of a pass that there is room for."""
+        if self._maps:
+            raise Error(1, "cache: the chain has a map in Python, which C does not call; cache first and map then")
+        return self._stage("cache", _numbers.number(bytes, ctypes.c_int64, "cache: bytes"))
+
+    def map(self, function: Callable[[dict], dict]) -> "Chain":
         """function({field: array [records, ...]}) gives such a dict. It gets batches of any number of records, and what it makes of one
         must not depend on the others: so order may be changed before or after."""
         if not callable(function):
@@ -107,7 +180,7 @@ class Chain(Handle):
         self._maps.append(function)
         return self
 
-    def batch(self, n, passes=1, drop=False):
+    def batch(self, n: int, passes: int | None = 1, drop: bool = False) -> "Batches":
         """Batches of n records, the last one of a pass shorter; drop: it is left out. passes None: for ever."""
         return Batches(self, _whole(n, "batch: n", 1), passes, drop)
 
@@ -118,11 +191,13 @@ class Chain(Handle):
         handle, error = ctypes.POINTER(c.types["weft_dataset"])(), c.types["weft_error"]()
         options = c.types["weft_feed_options"](_numbers.number(n_threads, ctypes.c_int, "dataset: n_threads"), _numbers.number(n_ahead, ctypes.c_int, "dataset: n_ahead"))
         checked(c.lib.weft_chain_dataset(ctypes.byref(self.handle), ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error)), error)
-        return Opened("dataset", handle)
+        made = Opened("dataset", handle)
+        made.needs.extend(self._calls)
+        return made
 
     # ---- reading ----
 
-    def read(self, first, n=1):
+    def read(self, first: int, n: int = 1) -> dict:
         """Records [first, first + n) as a dict of arrays [n, ...] by field; of texts, and of fields with other sizes in each record,
         a list of n."""
         first, n = _whole(first, "read: first"), _whole(n, "read: n", 1)
@@ -161,6 +236,84 @@ class Chain(Handle):
         return [bytes(row).decode(errors="replace") for row in rows] if field.is_text else rows
 
 
+def _kept(name, folder, n_threads):
+    """The options that all stages with an index have."""
+    return {"folder": None if folder is None else _numbers.text(folder, f"{name}: folder"), "n_threads": _numbers.number(n_threads, ctypes.c_int, f"{name}: n_threads")}
+
+
+def _name_of(stage, function, name, folder):
+    """What stands for a function in the chain's digest."""
+    named = name or getattr(function, "__name__", "")
+    if not name and not named.isidentifier():
+        if folder is not None:
+            raise ValueError(f"{stage}: the function has no name, and an index in a folder is found by it; give one, as name=\"long\"")
+        named = "function"
+    return _numbers.text(named, f"{stage}: name")
+
+
+class _Encoding:
+    """A function of a text as C calls it, by several threads, as long as the chain lives."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, argument, text, n_bytes, tokens, n, error):
+        try:
+            made = numpy.ascontiguousarray(self.function(ctypes.string_at(text, n_bytes).decode(errors="replace")))
+            made = _numbers.fit(made if made.size else made.astype("i4"), "i32", "encode: what the function gave")
+            if made.ndim != 1:
+                raise ValueError(f"encode: the function gave an array of shape {made.shape}; it gives a row of tokens")
+            n[0] = made.size
+            if made.size <= n_bytes + c.constants["WEFT_ENCODE_MORE"]:
+                ctypes.memmove(tokens, made.ctypes.data, made.nbytes)
+            return 0
+        except BaseException as raised:  # C passes on the words alone
+            error[0].status = 1
+            error[0].message = f"{type(raised).__name__}: {raised}".encode(errors="replace")[:300]
+            return 1
+
+
+class _Asked:
+    """A function of a record as C calls it, by several threads. What it raises is kept."""
+
+    def __init__(self, chain, function):
+        self.fields, self.function, self.raised = [_Field(field) for field in chain.fields], function, {}
+
+    def __call__(self, argument, i, numbers, counts, stays, error):
+        try:
+            stays[0] = bool(self.function({field.name: field.of(numbers[f], counts[f]) for f, field in enumerate(self.fields)}))
+            return 0
+        except BaseException as raised:  # KeyboardInterrupt too: C cannot pass it on
+            self.raised[i] = raised
+            return 1
+
+    def raise_first(self):
+        if self.raised:
+            raise self.raised[min(self.raised)]
+
+
+class _Field:
+    """A field of a record in C's memory as what Chain.read gives of it."""
+
+    def __init__(self, field):
+        self.name, self.is_text, self.is_half = field.name, field.is_text, field.dtype == "bf16"
+        self.dtype = numpy.dtype("uint16") if self.is_half else DTYPES[field.dtype]
+        self.shape = tuple(-1 if size is None else size for _, size in field.dims)
+        self.bytes = self.dtype.itemsize
+        for _, size in field.dims:
+            self.bytes *= 1 if size is None else size
+        self.is_ragged = field.is_ragged
+
+    def of(self, address, count):
+        n = self.bytes * count if self.is_ragged else self.bytes
+        held = ctypes.string_at(address, n) if n else b""
+        if self.is_text:
+            return held.decode(errors="replace")
+        array = numpy.frombuffer(held, self.dtype).reshape((count, *self.shape[1:]) if self.is_ragged else self.shape)
+        array = _numbers.from_bf16(array) if self.is_half else array
+        return array if self.shape else array[()]
+
+
 def _count(batch):
     return len(next(iter(batch.values())))
 
@@ -196,7 +349,7 @@ class Batches:
         """Batches of a pass."""
         return len(self.chain) // self.n if self.drop else -(-len(self.chain) // self.n)
 
-    def prefetch(self, ahead=2, threads=1):
+    def prefetch(self, ahead: int = 2, threads: int = 1) -> "Batches":
         """So many batches are read before they are wanted, by so many threads; their order stays."""
         self.ahead, self.threads = _whole(ahead, "prefetch: ahead", 1), _whole(threads, "prefetch: threads", 1)
         return self
@@ -248,7 +401,7 @@ def _opened(name, path, options):
     return Chain(handle)
 
 
-def open(path, format=None, fields=None, rows=0, columns=0):
+def open(path: _Path, format: str | None = None, fields: str | Sequence[str] | None = None, rows: int = 0, columns: int = 0) -> Chain:
     """A file, a pattern or a folder of any format that weft_chain_open knows. fields: names, as ["image", "label"]; rows, columns: images
     are scaled to that."""
     fields = ",".join(fields) if isinstance(fields, (list, tuple)) else fields
@@ -256,7 +409,7 @@ def open(path, format=None, fields=None, rows=0, columns=0):
     return _opened("weft_chain_open", path, c.types["weft_open_options"](*ready, _whole(rows, "open: rows"), _whole(columns, "open: columns")))
 
 
-def text(path, seq, field=None, n_words=0):
+def text(path: _Path, seq: int, field: str | None = None, n_words: int = 0) -> Chain:
     """Windows of a text, or of a text field of records: fields tokens and targets."""
     field = None if field is None else _numbers.text(field, "text: field")
     return _opened("weft_chain_text", path, c.types["weft_text_options"](_whole(seq, "text: seq", 1), _whole(n_words, "text: n_words"), field))
@@ -277,20 +430,22 @@ def _joined(name, chains, *more):
     for chain in chains:  # they are the new one's
         chain._end.detach()
         chain._handle = None
-    return Chain(handle)
+    made = Chain(handle)
+    made._calls = [call for chain in chains for call in chain._calls]
+    return made
 
 
-def concat(chains):
+def concat(chains: Iterable[Chain]) -> Chain:
     """One behind the other. The chains are used up, here and below."""
     return _joined("concat", chains)
 
 
-def interleave(chains):
+def interleave(chains: Iterable[Chain]) -> Chain:
     """One record of each in turn."""
     return _joined("interleave", chains)
 
 
-def mix(chains, weights):
+def mix(chains: Iterable[Chain], weights: Sequence[float]) -> Chain:
     """By weights: in every stretch each has its share."""
     chains, weights = list(chains), [_numbers.number(weight, ctypes.c_double, "mix: a weight") for weight in weights]
     if len(weights) != len(chains):
@@ -339,7 +494,7 @@ def _run_ahead(items, ready, ahead):
         thread.join()
 
 
-def feed(program, batches, ahead=2):
+def feed(program: Program, batches: Iterable[dict], ahead: int = 2) -> Iterator[dict]:
     """for batch in weft.data.feed(program, batches): program.run()
 
     Each of `batches`, any iterable of dicts by names of inputs, is written into the program before it is given. A thread makes them,

@@ -324,6 +324,27 @@ static const weft_filter_options *good_weft_filter_options_ptr(fixture *f)
     o = (weft_filter_options){.name = "all", .function = keep_all};
     return &o;
 }
+static const weft_windows_options *good_weft_windows_options_ptr(fixture *f)
+{
+    static weft_windows_options o;
+    (void)f;
+    o = (weft_windows_options){.seq = 4};
+    return &o;
+}
+static const weft_bucket_options *good_weft_bucket_options_ptr(fixture *f)
+{
+    static weft_bucket_options o;
+    (void)f;
+    o = (weft_bucket_options){.values = 1 << 12};
+    return &o;
+}
+static const weft_encode_options *good_weft_encode_options_ptr(fixture *f)
+{
+    static weft_encode_options o;
+    (void)f;
+    o = (weft_encode_options){.name = "none", .function = encode_none};
+    return &o;
+}
 static const weft_snapshot_options *good_weft_snapshot_options_ptr(fixture *f)
 {
     static weft_snapshot_options o;

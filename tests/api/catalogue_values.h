@@ -88,6 +88,14 @@ static weft_status keep_all(const void *argument, int64_t i, const void *const *
     return WEFT_OK;
 }
 PLAIN(weft_filter_function, weft_filter_function, keep_all, NULL)
+static weft_status encode_none(const void *argument, const unsigned char *text, int64_t bytes,
+                               int32_t *tokens, int64_t *n, weft_error *error)
+{
+    (void)argument, (void)text, (void)bytes, (void)tokens, (void)error;
+    *n = 0;
+    return WEFT_OK;
+}
+PLAIN(weft_encode_function, weft_encode_function, encode_none, NULL)
 PLAIN(weft_gradient_rule, weft_gradient_rule, no_rule, NULL)
 static weft_status small_program(void *context, const weft_choice *choice, weft_built_graph *built,
                                  weft_error *error)

@@ -183,6 +183,34 @@ static void test_layouts_and_parts_equal_one_rank(void)
     }
 }
 
+/* What a place may see goes through stages with it, of halves in turn, too. */
+static void test_stages_equal_layers_at_once(void)
+{
+    static const struct {
+        const char *mesh;
+        training_way way;
+        int stages, micro, turns;
+    } cases[] = {
+        {"data:2", {.layout = "stage:data", .parts = 1}, 2, 3, 1},
+        {"model:2", {.layout = "batch:model", .parts = 1}, 2, 1, 1},
+        {"data:2,model:2", {.layout = "stage:data,batch:model", .zero = 1, .parts = 1}, 2, 3, 2},
+        {"data:2,model:2", {.layout = "stage:data,seq:model", .parts = 2}, 2, 3, 1},
+    };
+    weft_error error = {0};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int ropes = 0; ropes < 2; ropes++) {
+            outcome expected = {.n_targets = 0};
+            gpt_shape shape = shape_of(true);
+            shape.ropes = ropes;
+            if (!CHECK_OK(run(oracle.alone, &shape, &plainly, &expected, &error), error)) return;
+            shape.stages = cases[c].stages, shape.micro = cases[c].micro;
+            shape.turns = cases[c].turns;
+            check_way(oracle.alone, &shape, &plainly, &expected);
+            weft_mesh *mesh = trained_mesh(&oracle, cases[c].mesh);
+            if (mesh != NULL) check_way(mesh, &shape, &cases[c].way, &expected);
+        }
+}
+
 int main(void)
 {
     static const char *const meshes[] = {"data:2", "model:2", "data:3", "data:2,model:2"};
@@ -191,6 +219,7 @@ int main(void)
         RUN(test_documents_learn_as_if_each_were_alone);
         RUN(test_segments_are_what_keeps_documents_apart);
         RUN(test_layouts_and_parts_equal_one_rank);
+        RUN(test_stages_equal_layers_at_once);
     }
     weft_oracle_close(&oracle);
     return weft_test_report();

@@ -78,9 +78,25 @@ static void test_packed_documents_go_on_to_the_sample_on_another_mesh(void)
 {
     const char *data = "--pack --index kept --data lines.jsonl:0.6,'books/*.txt:0.4'";
     check_continued(data, "", "--mesh seq:2 --layout seq:seq");
+    check_continued("--pack --data lines.jsonl --layers 2 --stages 2 --micro 2", "",
+                    "--mesh pipe:2 --layout stage:pipe");
     if (WEFT_TEST_MPIEXEC[0] != '\0')
         check_continued(data, WEFT_TEST_MPIEXEC " -n 3 --oversubscribe",
                         "--mesh data:3 --layout batch:data");
+}
+
+/* The same losses, whatever makes the words, and when. */
+static void check_same(const char *one, const char *other)
+{
+    char line[2048], path[200];
+    double losses[STEPS + 1] = {0};
+    snprintf(line, sizeof line, GPT "%s --fresh --run whole --steps %d", one, STEPS);
+    check_good(line);
+    snprintf(path, sizeof path, "%s/whole", folder);
+    CHECK_EQ_INT(losses_read(path, STEPS, losses), STEPS);
+    snprintf(line, sizeof line, GPT "%s --fresh --run parts --steps %d", other, STEPS);
+    check_good(line);
+    check_losses("parts", losses);
 }
 
 static void check_refused(const char *arguments, int status, const char *fact, const char *other)
@@ -92,6 +108,26 @@ static void check_refused(const char *arguments, int status, const char *fact, c
                         strstr(r->text, other) != NULL,
                     __FILE__, __LINE__, r->text);
     CHECK_EQ_INT(command_lines(r->text, ""), 1);
+}
+
+static void test_texts_become_words_as_they_are_read(void)
+{
+    const char *data = "--tokens vocab --index kept --data text.txt:0.4,lines.jsonl:0.6";
+    check_good(WEFT_TEST_BIN
+               "/weft tokens train text.txt vocab --words 290 && sed 's/.*text\": \"//; s/\", "
+               "\"title.*//; s/$/<|endoftext|>/' lines.jsonl | tr -d '\\n' > joined.txt "
+               "&& " WEFT_TEST_BIN "/weft tokens encode joined.txt joined.tokens --tokens vocab "
+               "--special");
+    check_same("--tokens vocab --pack --data joined.tokens",
+               "--tokens vocab --pack --data lines.jsonl");
+    check_same("--tokens vocab --data joined.tokens,joined.tokens",
+               "--tokens vocab --data lines.jsonl,lines.jsonl");
+    check_continued(data, "", "--mesh data:2 --layout batch:data");
+    check_refused("--tokens vocab --data lines.jsonl --field id", 2, "0 fields are texts",
+                  "id is none of them");
+    if (WEFT_TEST_MPIEXEC[0] != '\0')
+        check_continued(data, WEFT_TEST_MPIEXEC " -n 2 --oversubscribe",
+                        "--mesh data:2 --layout batch:data");
 }
 
 static void test_other_files_and_weights_are_refused_with_both(void)
@@ -127,9 +163,8 @@ static void test_what_cannot_be_learned_is_one_sentence(void)
         text_folder_run("printf '\\350\\363\\064\\001abcdefghijklmnopqr' > t.tokens")->status, 0);
     check_refused("--data text.txt,t.tokens", 2, "t.tokens is no text: it is a file of tokens",
                   "--tokens");
-    check_refused("--data text.txt --index kept", 2, "--index kept and no --pack", "--pack too");
-    check_refused("--data text.txt --pack --layers 2 --stages 2", 2, "--pack and stages 2",
-                  "leave one of the two away");
+    check_refused("--data text.txt --index kept", 2, "--index kept and no --pack",
+                  "--pack or --tokens too");
     check_refused("--data lines.jsonl --pack --field id", 2, "id is i64", "of one size");
     check_refused("--data text.txt --pack --eval-share 0.2", 2, "--eval-share 0.2 of the 1 samples",
                   "less than one");
@@ -161,6 +196,7 @@ int main(void)
     write_files();
     RUN(test_a_mixture_goes_on_to_the_sample_on_another_mesh);
     RUN(test_packed_documents_go_on_to_the_sample_on_another_mesh);
+    RUN(test_texts_become_words_as_they_are_read);
     RUN(test_other_files_and_weights_are_refused_with_both);
     RUN(test_what_cannot_be_learned_is_one_sentence);
     RUN(test_the_field_is_chosen);

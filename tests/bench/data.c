@@ -2,6 +2,7 @@
  *
  *     data tokens FILE SEQ BATCH BATCHES         windows of a file of tokens, shuffled, through a program's inputs
  *     data chain PATH FIELDS BATCH BATCHES THREADS [shuffle]     records of files: "jpg,cls"
+ *     data records PATH FIELD RECORDS [shuffle]  a field of records of any length, one by one: its length, then its numbers
  *     data order RECORDS                         a shuffle of so many records: memory of the process before and after
  *     data seek FILE SEQ TIMES                   from anywhere to anywhere in a file of tokens, one window each time
  *
@@ -136,6 +137,44 @@ static weft_status do_chain(feed *f, char **words, weft_error *error)
     return status == WEFT_OK ? measure(f, atoll(words[3]), error) : status;
 }
 
+/* ---- records of any length ------------------------------------------------------------------------ */
+
+static weft_status read_records(const weft_chain *chain, int64_t records, char *room,
+                                int64_t room_bytes, double *sum, weft_error *error)
+{
+    const int64_t element = (int64_t)weft_dtype_bytes(weft_chain_field_dtype(chain, 0));
+    for (int64_t i = 0; i < records; i++) {
+        int64_t n = 0;
+        WEFT_TRY(weft_chain_lengths(chain, i, 1, 0, &n, error));
+        if (n * element > room_bytes)
+            return weft_fail(error, WEFT_USAGE, "record %lld has %lld numbers, too many for this",
+                             (long long)i, (long long)n);
+        WEFT_TRY(weft_chain_read(chain, i, 1, 0, room, n * element, error));
+        *sum += (double)n + (n > 0 ? (double)room[n * element - 1] : 0);
+    }
+    return WEFT_OK;
+}
+
+static weft_status do_records(feed *f, char **words, weft_error *error)
+{
+    enum { ROOM = 1 << 20 };
+    static char room[ROOM];
+    const int64_t records = atoll(words[2]);
+    weft_chain *chain = NULL;
+    double sum = 0;
+    (void)f;
+    WEFT_TRY(weft_chain_open(words[0], &(weft_open_options){.fields = words[1]}, &chain, error));
+    weft_status status = words[3] != NULL ? weft_chain_shuffle(&chain, 0, 1, error) : WEFT_OK;
+    const double begin = bench_now();
+    if (status == WEFT_OK) status = read_records(chain, records, room, ROOM, &sum, error);
+    const double seconds = bench_now() - begin;
+    weft_chain_close(&chain);
+    if (status == WEFT_OK)
+        printf("{\"records\": %lld, \"seconds\": %.6g, \"rate\": %.6g, \"sum\": %.17g}\n",
+               (long long)records, seconds, (double)records / seconds, sum);
+    return status;
+}
+
 /* ---- order ------------------------------------------------------------------------------------------ */
 
 static weft_status number_of(const void *argument, int field, int64_t sample, void *row,
@@ -226,6 +265,7 @@ static const struct {
     weft_status (*run)(feed *f, char **words, weft_error *error);
 } commands[] = {{"tokens", 4, 4, do_tokens},
                 {"chain", 5, 6, do_chain},
+                {"records", 3, 4, do_records},
                 {"order", 1, 1, do_order},
                 {"seek", 3, 3, do_seek}};
 
@@ -246,7 +286,9 @@ int main(int n, char **words)
         weft_mesh_destroy(&f.mesh);
         return error.status != WEFT_OK;
     }
-    fprintf(stderr, "data tokens FILE SEQ BATCH BATCHES, chain PATH FIELDS BATCH BATCHES THREADS "
-                    "[shuffle], order RECORDS, or seek FILE SEQ TIMES\n");
+    fprintf(stderr,
+            "data tokens FILE SEQ BATCH BATCHES, chain PATH FIELDS BATCH BATCHES THREADS "
+            "[shuffle], records PATH FIELD RECORDS [shuffle], order RECORDS, or seek FILE SEQ "
+            "TIMES\n");
     return 2;
 }

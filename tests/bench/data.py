@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 SEQ, BATCH, WINDOWS = 1024, 64, 16384
+LINES = 100_000
 IMAGES, SIDE, PASSES = 1024, 224, 4
 PROGRAM = Path(__file__).resolve().parents[2] / "build/bin/bench/data"
 
@@ -52,6 +53,16 @@ def write_images(folder):
                     member = tarfile.TarInfo(f"{part}{i:06d}.{ending}")
                     member.size = len(data)
                     tar.addfile(member, io.BytesIO(data))
+
+
+def write_lines(path):
+    """340 bytes each on average, most of it text, with one escape."""
+    random = np.random.default_rng(3)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz     "))
+    with open(path, "w") as file:
+        for i, n in enumerate(random.integers(1, 560, LINES)):
+            text = "".join(random.choice(letters, n))
+            file.write(json.dumps({"id": i, "source": "a file of lines", "text": text[:n // 2] + "\n" + text[n // 2:]}) + "\n")
 
 
 # ---- peers: each in a process of its own ----------------------------------------------------------------
@@ -110,7 +121,20 @@ def webdataset_images(path, workers):
     timed(iter(data), BATCH)
 
 
-PEERS = {"grain_tokens": grain_tokens, "webdataset_images": webdataset_images}
+def json_lines(path, is_shuffled):
+    """Python's own: where lines begin is known, as it is to Weft; a line is read and parsed when it is wanted."""
+    with open(path, "rb") as file:
+        begins = np.cumsum([0, *(len(line) for line in file)])[:-1]
+        order = np.random.default_rng(1).permutation(LINES) if is_shuffled else range(LINES)
+        begin, total = time.perf_counter(), 0
+        for i in order:
+            file.seek(begins[i])
+            total += len(json.loads(file.readline())["text"])
+        seconds = time.perf_counter() - begin
+    print(json.dumps({"records": LINES, "seconds": seconds, "rate": LINES / seconds, "sum": total}))
+
+
+PEERS = {"json_lines": json_lines, "grain_tokens": grain_tokens, "webdataset_images": webdataset_images}
 
 
 # ---- turns ----------------------------------------------------------------------------------------------
@@ -146,7 +170,7 @@ def compare(title, contenders, rounds):
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=("tokens", "images", "order", "seek"))
+    p.add_argument("--only", choices=("tokens", "images", "lines", "order", "seek"))
     p.add_argument("--also", action="append", default=[], metavar="NAME=PROGRAM", help="another build of `data`")
     p.add_argument("--peer", nargs=3, metavar=("NAME", "FILE", "WORKERS"), help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -176,6 +200,14 @@ def main():
                 compare(f"tar of JPEG, {SIDE} x {SIDE}, {size / 1000:.1f} kB each, {BATCH} a batch, {title}", {
                     "Weft": weft(PROGRAM, n), **{name: weft(q, n) for name, q in also.items()},
                     "webdataset": [*me, "webdataset_images", f"{folder}/images-{{0,1}}.tar", n if n > 1 else 0]}, a.rounds)
+        if wanted("lines"):
+            lines = Path(folder) / "lines.jsonl"
+            write_lines(lines)
+            for is_shuffled in (0, 1):
+                weft = lambda q: [q, "records", lines, "text", LINES, *(["shuffle"] if is_shuffled else [])]
+                compare(f"texts of JSON lines, {lines.stat().st_size / LINES:.0f} bytes each, one by one{', shuffled' if is_shuffled else ''}", {
+                    "Weft": weft(PROGRAM), **{name: weft(q) for name, q in also.items()},
+                    "json of Python": [*me, "json_lines", lines, is_shuffled]}, a.rounds)
         if wanted("order"):
             print("50,000,000 records:", json.dumps(ask([PROGRAM, "order", 50_000_000])))
         if wanted("seek"):

@@ -120,6 +120,111 @@ def test_chains_are_joined():
     assert bytes(windows[2]["tokens"]) == joined[16:24] and bytes(windows[2]["targets"]) == joined[17:25]
 
 
+def documents():
+    return weft.data.open(path_of("t.jsonl"), fields="text")
+
+
+def test_a_filter_asks_a_function_of_each_record():
+    seen = []
+
+    def is_long(record):
+        seen.append(record["id"])
+        assert record["text"] == texts[int(record["id"])] and list(record["row"]) == list(range(int(record["id"]) % 3 + 1))
+        return len(record["text"]) > 8
+
+    folder_of_index = path_of("index")
+    for n_threads in (1, 3):
+        chain = weft.data.open(path_of("t.jsonl")).filter(is_long, n_threads=n_threads)
+        assert [record["text"] for record in chain] == [text for text in texts if len(text) > 8] and sorted(seen) == list(range(RECORDS))
+        assert "filter is_long, index" in chain.facts
+        seen.clear()
+    for n_asked in (RECORDS, 0):  # the second time the index is there
+        weft.data.open(path_of("t.jsonl")).filter(is_long, folder=folder_of_index)
+        assert len(seen) == n_asked
+        seen.clear()
+    arrays = weft.data.open(path_of("x.npy"))
+    assert np.array_equal(arrays.filter(lambda record: record["array"].shape == (2, 3) and record["array"][0, 0] % 12 == 0).read(1)["array"][0], np.arange(12, 18).reshape(2, 3))
+    assert [int(record["id"]) for record in numbers().filter(lambda record: record["half"] > 11, name="large")] == [23, 24]
+
+    def breaks(record):
+        if record["id"] >= 20:
+            raise KeyError(int(record["id"]))
+        return True
+
+    refused(KeyError, "20", numbers().filter, breaks, n_threads=3)
+    chain = numbers()
+    refused(weft.Error, "leaves none of 25", chain.filter, lambda record: False)
+    assert len(chain) == RECORDS  # as it was
+
+
+def test_documents_are_split_and_packed():
+    parts = documents().split(ord(" "))
+    assert [record["text"] for record in parts] == [word + (" " if k < text.count(" ") else "") for text in texts if text for k, word in enumerate(text.split(" "))]
+    packed = documents().pack(32, end=10, folder=path_of("index"), n_threads=2)
+    assert [(field.name, field.dtype, field.dims) for field in packed.fields] == [(name, "i32", (("seq", 32),)) for name in ("tokens", "targets", "segments", "positions")]
+    found = []
+    for window in packed:
+        for segment in range(1, window["segments"].max() + 1):
+            at = window["segments"] == segment
+            found.append(bytes(window["tokens"][at].astype("u1")).decode())
+            assert list(window["positions"][at]) == list(range(at.sum())) and list(window["targets"][at]) == [*window["tokens"][at][1:], 10]
+        assert (window["targets"][window["segments"] == 0] == -1).all()
+    assert sorted(found) == sorted(text for text in texts if text)
+    assert documents().pack(32, end=10, folder=path_of("index"), field="text").facts == packed.facts
+
+
+def test_texts_are_encoded_as_they_are_read():
+    words = sorted({word for text in texts for word in text.split()})
+
+    def to_words(text):
+        return [words.index(word) for word in text.split()]
+
+    for n_threads in (1, 3):
+        chain = documents().encode(to_words, folder=path_of("index"), n_threads=n_threads)
+        assert [list(record["tokens"]) for record in chain] == [to_words(text) for text in texts]
+        assert "encode to_words of text, index" in chain.facts
+    windows, joined = documents().encode(to_words).windows(8, between=len(words)), []
+    for text in texts:
+        joined.extend([*to_words(text), len(words)])
+    assert len(windows) == (len(joined) - 2) // 8
+    for i, window in enumerate(windows):
+        assert list(window["tokens"]) == joined[8 * i:8 * i + 8] and list(window["targets"]) == joined[8 * i + 1:8 * i + 9]
+    assert bytes(documents().windows(5)[1]["tokens"]) == "".join(texts).encode()[5:10]
+    both = weft.data.concat([chain, documents().encode(to_words)]).pack(16).batch(2).prefetch(2, 2)
+    del chain
+    assert sum(int((batch["targets"] >= 0).sum()) for batch in both) == 2 * sum(len(to_words(text)) - 1 for text in texts if text)
+
+    def breaks(text):
+        raise KeyError("word")
+
+    refused(weft.Error, "KeyError|word|encode breaks, record 0", documents().encode, breaks)
+    refused(weft.Error, "element [0] is 0.5", documents().encode, lambda text: [0.5])
+    refused(weft.Error, "more tokens than there is room for", documents().encode, lambda text: np.zeros(len(text) + 17, "i4"))
+    refused(weft.Error, "row of tokens|shape (1, 1)", documents().encode, lambda text: [[1]])
+
+
+def test_rows_of_any_length_come_in_buckets():
+    chain = weft.data.open(path_of("t.jsonl"), fields=["id", "row"]).bucket(10, folder=path_of("index"))
+    found = {}
+    for bucket in chain:
+        for r, (begin, end) in enumerate(zip(bucket["offsets"], bucket["offsets"][1:])):
+            if end > begin:
+                found[int(bucket["id"][r])] = list(bucket["row"][begin:end])
+    assert found == {i: list(range(i % 3 + 1)) for i in range(RECORDS)} and "% full" in chain.facts
+    refused(weft.Error, "record 1 has 2 in row|1 have room", weft.data.open(path_of("t.jsonl"), fields=["id", "row"]).bucket, 1)
+
+
+def test_what_is_kept_changes_nothing():
+    kept = path_of("kept")
+    plain = documents().pack(32)
+    for _ in range(2):
+        held = documents().pack(32).snapshot(kept, n_threads=2).cache(1 << 20)
+        assert held.facts == plain.facts and len(os.listdir(kept)) == 1
+        for one, other in zip(plain.batch(3), held.batch(3).prefetch(2, 2), strict=True):
+            assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert [record["text"] for record in documents().snapshot(kept)] == texts
+
+
 def program_of(n):
     g = weft.Graph()
     x = g.input("half", [("batch", n)], "f64")
@@ -165,6 +270,16 @@ def test_what_cannot_be_is_an_exception_with_a_sentence():
     refused(weft.Error, "did you mean half?", weft.data.open, path_of("n.csv"), fields=["halv"])
     refused(weft.Error, "nearest is", weft.data.open, path_of("n.csv"), format="txet")
     refused(weft.Error, "there are 25; take less", numbers().take, 20, 9)
+    refused(TypeError, "cannot be called", numbers().filter, 3)
+    refused(ValueError, "give one, as name=", numbers().filter, lambda record: True, folder=path_of("index"))
+    for name, given in (("filter", [len]), ("encode", [len]), ("windows", [8]), ("pack", [8]), ("bucket", [8]), ("split", [1]), ("snapshot", [folder]), ("cache", [9])):
+        refused(weft.Error, f"{name} first and map then", getattr(numbers().map(dict), name), *given)
+    refused(weft.Error, "seq|0", documents().pack, 0)
+    refused(weft.Error, "2 fields may be documents|txet", weft.data.open(path_of("t.jsonl")).pack, 8, field="txet")
+    refused(weft.Error, "filter first and shuffle then", numbers().shuffle().filter, bool, name="all")
+    refused(weft.Error, "different sizes of text", documents().cache, 100)
+    refused(weft.Error, "0 bytes", numbers().cache, 0)
+    refused(TypeError, "folder is None", numbers().snapshot, None)
     refused(ValueError, "batch: n is 0", numbers().batch, 0)
     refused(ValueError, "a pass has 25 records", numbers().batch, 26, drop=True)
     refused(ValueError, "seed is -1", numbers().shuffle, -1)

@@ -70,7 +70,7 @@ fault(two_say_at_once_what_is_busy recorder collectives/watch/watch.c
         weft_recorder_head *head = &weft_recorder_at(i)->head;
         weft_guarded_write(&head->busy_version, head->busy, text, sizeof text);
     }")
-fault(reader_sleeps_on_a_failure_of_another_batch dataset io/feed.c
+fault(reader_sleeps_on_a_failure_of_another_batch dataset io/feed_read.c
       "if (is_wanted(dataset, s) || s->row != s->n_row) continue;"
       "if (is_wanted(dataset, s) || s->row != s->n_row || s->failed_row >= 0) continue;")
 fault(compares_with_what_was_before_it_was_told watch collectives/watch/view.c

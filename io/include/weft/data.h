@@ -71,6 +71,43 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_text(const char *path,
                                                      const weft_text_options *options,
                                                      weft_chain **chain, weft_error *error);
 
+/* Tokens of a text [bytes] into tokens [bytes + WEFT_ENCODE_MORE], and how many: *n. Pure, and called by several threads at once. */
+enum { WEFT_ENCODE_MORE = 16 };
+typedef weft_status (*weft_encode_function)(const void *argument, const unsigned char *text,
+                                            int64_t bytes, int32_t *tokens, int64_t *n,
+                                            weft_error *error);
+typedef struct weft_encode_options {
+    const char *
+        name; /* of what encodes, one word: it stands for the function in the chain's digest, and where an index is looked for */
+    const char *field; /* with the text; NULL: "text", or the only text there is */
+    weft_encode_function function;
+    const void *argument; /* handed to function; lives as long as the chain */
+    const char *folder;   /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;        /* that make the index, 1 to 64; 0: 1 */
+} weft_encode_options;
+/* weft_chain_encode - in place of a text its tokens: records with the field "tokens", i32, of any length. How many each has is an index,
+ * built here. A record is encoded whole when a part of it is read.
+ *
+ * cost     all texts are read and encoded once, unless the index is found; 8 bytes a record
+ * returns  WEFT_USAGE for options or a field that cannot be, a text of more than 64 MiB, for a chain whose passes differ; what the function
+ *          returned, with the record; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_encode(weft_chain **chain,
+                                                       const weft_encode_options *options,
+                                                       weft_error *error);
+
+typedef struct weft_windows_options {
+    int64_t seq;     /* 1 to 2^30 */
+    int64_t between; /* what is put between two records, a byte or a token; -1: nothing */
+} weft_windows_options;
+/* weft_chain_windows - records of one field, a text or a row of whole numbers, are joined and cut into windows: fields "tokens" and
+ * "targets" [seq], one later. Windows go on from a record to the next (weft_chain_pack keeps documents apart).
+ *
+ * cost     8 bytes a record
+ * returns  WEFT_USAGE for other fields, for a chain whose passes differ, for less than seq + 1 in all; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_windows(weft_chain **chain,
+                                                        const weft_windows_options *options,
+                                                        weft_error *error);
+
 /* weft_pack_options - how documents become windows: several in one, and none cut that has room in a window. */
 typedef struct weft_pack_options {
     int64_t seq; /* tokens of a window, 1 to 2^30 */
@@ -96,6 +133,24 @@ typedef struct weft_pack_options {
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_pack(weft_chain **chain,
                                                      const weft_pack_options *options,
                                                      weft_error *error);
+
+typedef struct weft_bucket_options {
+    int64_t values;    /* that a bucket has room for, 1 to 2^30 */
+    const char *field; /* with rows of any length, one value or more; NULL: the only one that has */
+    int64_t look_ahead; /* records that are fitted together, 1 to 2^20; 0: 4096 */
+    const char *folder; /* where the index is kept and looked for; NULL: nowhere */
+    int n_threads;      /* that build it, 1 to 64; 0: 1 */
+} weft_bucket_options;
+/* weft_chain_bucket - in place of records with rows of any length, buckets of several: the field [value: values] has the rows one behind the
+ * other; "offsets" [end: rows + 1], i32, says that row r is [offsets[r], offsets[r + 1]). Other fields come as [row: rows] of theirs. No row
+ * is cut, and there are as many rows as the fullest bucket has. Behind the last row numbers are 0, and offsets those of the end. How full
+ * buckets are is told by weft_chain_facts.
+ *
+ * cost     as weft_chain_pack
+ * returns  WEFT_USAGE for a row that has no room, with its record; for options or a field that cannot be, a chain whose passes differ; WEFT_IO */
+WEFT_API WEFT_MUST_CHECK weft_status weft_chain_bucket(weft_chain **chain,
+                                                       const weft_bucket_options *options,
+                                                       weft_error *error);
 
 /* weft_chain_samples - records that a function makes, as weft_samples_open has them; several threads may call it, if the dataset has
  * several (weft_chain_dataset). */
@@ -130,8 +185,8 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_mix(weft_chain **chains, const d
 
 /* ---- map ---- */
 
-/* Record i into out [a buffer a field], of what the chain has in its own dtypes, in [a buffer a field]: pure, and called by the threads
- * of a dataset at once. key: of random numbers of that record (philox.h), others each pass where the map is random. */
+/* Record i into out [a buffer a field], of what the chain has in its own dtypes, in [a buffer a field]: pure, and called at once by
+ * the threads of a dataset and the one that waits for it. key: of random numbers of that record (philox.h), others each pass where the map is random. */
 typedef weft_status (*weft_map_function)(const void *argument, int64_t i, const void *const *in,
                                          void *const *out, weft_philox_key key, weft_error *error);
 typedef struct weft_map_options {
@@ -222,8 +277,9 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_chain_read(const weft_chain *chain, in
 /* ---- end ---- */
 
 typedef struct weft_feed_options {
-    int n_threads; /* that read, 1 to 64; 0: 1 */
-    int n_ahead;   /* batches that are read before they are wanted, 1 to 64; 0: 1 */
+    /* that read, 1 to 64; 0: 1. The thread that waits for a batch helps, unless a function makes the samples (weft_chain_samples) */
+    int n_threads;
+    int n_ahead; /* batches that are read before they are wanted, 1 to 64; 0: 1 */
 } weft_feed_options;
 /* weft_chain_dataset - the records in their order as a set that fills a program's inputs. Takes the chain over; it is NULL then. The
  * facts of the set have the chain's digest and what each source and stage says. options may be NULL. */

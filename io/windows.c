@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "dataset.h"
+#include "ends.h"
 #include "source/paths.h"
 #include "source/records.h"
 
@@ -32,26 +33,11 @@ static void windows_close(void *self)
     free(w);
 }
 
-/* The record that a byte of the joined text is in, and where that record begins. */
-static int64_t record_at(const windows *w, int64_t at, int64_t *begin)
-{
-    int64_t low = 0, high = w->n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (at < w->ends[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *begin = low > 0 ? w->ends[low - 1] : 0;
-    return low;
-}
-
 /* Bytes [at, end) of the joined text. */
 static weft_status take(const windows *w, int64_t at, int64_t end, unsigned char *to, void *scratch,
                         weft_error *error)
 {
-    int64_t begin, record = record_at(w, at, &begin);
+    int64_t begin, record = weft_ends_find(w->ends, w->n, at, &begin);
     for (; at < end; begin = w->ends[record++]) {
         const int64_t own = w->ends[record] - 1 < end ? w->ends[record] - 1 : end;
         const weft_want want = {w->field, WEFT_U8, at - begin, own - begin, to};
@@ -90,7 +76,7 @@ static void windows_place(const void *self, int field, int64_t i, int64_t number
     const windows *w = self;
     const int64_t at = i * w->seq + number + field;
     int64_t begin;
-    const int64_t record = record_at(w, at, &begin);
+    const int64_t record = weft_ends_find(w->ends, w->n, at, &begin);
     weft_chain_place(w->operand, w->field, record, at - begin, text, bytes);
 }
 

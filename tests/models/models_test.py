@@ -1,7 +1,7 @@
 """models_test.py ROOT BIN: models of others, made here by PyTorch, go through the programs: what they say of a text is what PyTorch
 computes of the same file, on any mesh; they train on, write text, and go back to where they came from.
 
-Exit status 77: PyTorch is not here. `./run bench --peers` installs it, and this test runs by that Python."""
+Exit status 77: PyTorch is not here (tests/with_torch.py)."""
 import json
 import os
 import subprocess
@@ -10,16 +10,8 @@ import tempfile
 
 root, programs = sys.argv[1], sys.argv[2]
 sys.dont_write_bytecode = True
-try:
-    import numpy as np
-    import torch
-except ImportError as error:
-    peer = os.path.join(root, "build-bench", "peers", "bin", "python")
-    if os.path.exists(peer) and sys.executable != peer and not os.environ.get("WEFT_TEST_PEER"):
-        os.execve(peer, [peer, *sys.argv], {**os.environ, "WEFT_TEST_PEER": "1"})
-    print(f"skipped: {error}; ./run bench --peers installs PyTorch")
-    sys.exit(77)
-os.environ.pop("WEFT_TEST_PEER", None)
+sys.path.insert(0, os.path.join(root, "tests"))
+from with_torch import np, torch
 import hugging
 
 NEAR = 1e-5  # of logits of this size; of larger ones as much less exactly

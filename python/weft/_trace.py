@@ -118,6 +118,8 @@ class _Jitted:
         outs = [one._weft_node for one in found]
         effects = [*trace.effects, *(session.also if trace.effects else [])]
         session.also = []
+        if not outs and not effects:
+            raise TypeError(f"jit {self.function.__name__}: it returned {shape!r}; a function that is recorded returns tensors, or changes variables")
         numbers = {id(one._node): at for at, one in enumerate(stand_ins)}
         with session.lock:
             order, structure, leaves = session.walk(outs + effects)

@@ -1,4 +1,4 @@
-/* ends.h (private): many pieces as one, of which it is kept where each ends. */
+/* ends.h (private): many pieces as one, by the places where each ends. */
 #ifndef WEFT_IO_ENDS_H
 #define WEFT_IO_ENDS_H
 

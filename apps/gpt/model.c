@@ -203,7 +203,7 @@ static weft_transformer_options options_of(builder *b, const weft_layer_source *
         .group = m->group.size > 1 ? m->group : (weft_dim){0},
         .hidden = m->hidden,
         .is_rotary = b->shape->ropes,
-        .rotary_base = b->shape->rope_base,
+        .rotary = b->shape->rotary,
         .self = {.query = rows_of(b), .memory = rows_of(b), .feature = m->kv, .causal = true},
         .is_rms = b->shape->is_rms,
         .epsilon = b->shape->epsilon,
@@ -262,7 +262,7 @@ static void set_dims(const gpt_shape *shape, gpt_model *m)
         .embed = {"embed", shape->width},
         .heads = {"heads", shared},
         .group = {"group", shape->heads / shared},
-        .kv = {"kv", shape->width / shape->heads},
+        .kv = {"kv", shape->head_dim > 0 ? shape->head_dim : shape->width / shape->heads},
         .hidden = {"hidden", shape->hidden},
         .vocab = {"vocab", shape->vocab},
         .stage = {"stage", shape->stages},
@@ -481,8 +481,11 @@ weft_value gpt_loss_on(const gpt_shape *shape, weft_graph *graph, const weft_val
 
 double gpt_parameters(const gpt_shape *shape)
 {
+    gpt_model m;
+    set_dims(shape, &m);
     const double embed = (double)shape->width, hidden = (double)shape->hidden;
-    const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
+    const double queries = (double)(shape->heads * m.kv.size);
+    const double keys = (double)(m.heads.size * m.kv.size);
     const double norm = shape->is_rms ? 1 : 2; /* rows of it */
     const double rows = (double)((shape->ties ? 1 : 2) * shape->vocab) +
                         (double)(shape->ropes ? 0 : shape->seq) + norm;
@@ -491,8 +494,7 @@ double gpt_parameters(const gpt_shape *shape)
     const double mlp =
         experts > 1 ? experts * (2 * embed * hidden + embed) : (ups + 1) * embed * hidden + biases;
     const double attention_biases =
-        shape->biases == GPT_BIASES_ALL ? (2 + 2 * shared) * embed : 0; /* query, out; key, value */
-    const double block =
-        (2 + 2 * shared) * embed * embed + attention_biases + mlp + 2 * norm * embed;
+        shape->biases == GPT_BIASES_ALL ? queries + 2 * keys + embed : 0;
+    const double block = 2 * (queries + keys) * embed + attention_biases + mlp + 2 * norm * embed;
     return (double)shape->layers * block + rows * embed;
 }

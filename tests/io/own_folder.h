@@ -1,5 +1,5 @@
-/* own_folder.h: a folder of a test's own, files in it by their names, and its removal; and the main of a test whose format is not
- * built. */
+/* own_folder.h: a folder of a test's own, files in it by their names, and its removal. A test for which a format is missing has a
+ * main that says so. */
 #ifndef WEFT_TESTS_OWN_FOLDER_H
 #define WEFT_TESTS_OWN_FOLDER_H
 

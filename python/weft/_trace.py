@@ -9,9 +9,9 @@ import warnings
 
 from . import _call, _record
 from ._convert import without_const
-from ._record import Hole, Info, Node, Type, dims_named, fill, freeze, infos, place_of_user, said_place
+from ._record import Hole, Info, Node, Type, dims_named, fill, freeze, infos, place_of_user, said_place, vmapped
 from ._session import Recompiled, Session, built_again
-from ._tensor import Tensor, _ref, emit, tensor, vmapped
+from ._tensor import Tensor, _ref, emit, tensor
 from ._values import Error
 
 _UNKNOWN = object()  # in place of where an argument's numbers are, while a function is recorded

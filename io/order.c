@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ends.h"
+
 enum { MAX_OPERANDS = 4096, TABLE = 1024, LONGEST_TABLE = 65536, LEAST_PLACES = 16 };
 
 typedef struct order order;
@@ -123,16 +125,9 @@ static int64_t pick_frozen(const order *o, int64_t i, int *operand)
 static int64_t pick_joined(const order *o, int64_t i, int *operand)
 {
     const int64_t pass = i / o->records, at = i % o->records;
-    int low = 0, high = o->n - 1;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (at < o->ends[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *operand = low;
-    return pass * o->operands[low]->found.records + at - (low > 0 ? o->ends[low - 1] : 0);
+    int64_t begin;
+    *operand = (int)weft_ends_find(o->ends, o->n, at, &begin);
+    return pass * o->operands[*operand]->found.records + at - begin;
 }
 
 /* One of each in turn, of those that have some left. ends[k]: where operand sorted[k], the shortest but k, has given its last: from
@@ -140,15 +135,8 @@ static int64_t pick_joined(const order *o, int64_t i, int *operand)
 static int64_t pick_in_turn(const order *o, int64_t i, int *operand)
 {
     const int64_t pass = i / o->records, at = i % o->records;
-    int low = 0, high = o->n - 1;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (at < o->ends[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    const int64_t begin = low > 0 ? o->ends[low - 1] : 0;
+    int64_t begin;
+    const int low = (int)weft_ends_find(o->ends, o->n, at, &begin);
     const int64_t given = low > 0 ? o->operands[o->sorted[low - 1]]->found.records : 0;
     const int left = o->n - low, turn = (int)((at - begin) % left);
     int nth = -1, k = -1;

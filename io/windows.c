@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "dataset.h"
+#include "ends.h"
 #include "source/paths.h"
 #include "source/records.h"
 
@@ -34,21 +35,6 @@ static void windows_close(void *self)
     free(w);
 }
 
-/* The record that a byte or token of what is joined is in, and where that record begins. */
-static int64_t record_at(const windows *w, int64_t at, int64_t *begin)
-{
-    int64_t low = 0, high = w->n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (at < w->ends[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *begin = low > 0 ? w->ends[low - 1] : 0;
-    return low;
-}
-
 static char *put_between(const windows *w, char *to)
 {
     const int32_t token = (int32_t)w->between;
@@ -64,7 +50,7 @@ static weft_status take(const windows *w, int64_t at, int64_t end, char *to, voi
                         weft_error *error)
 {
     const bool has_between = w->between >= 0;
-    int64_t begin, record = record_at(w, at, &begin);
+    int64_t begin, record = weft_ends_find(w->ends, w->n, at, &begin);
     for (; at < end; begin = w->ends[record++]) {
         const int64_t last = w->ends[record] - has_between, own = last < end ? last : end;
         const weft_want want = {w->field, w->dtype, at - begin, own - begin, to};
@@ -104,7 +90,7 @@ static void windows_place(const void *self, int field, int64_t i, int64_t number
     const windows *w = self;
     const int64_t at = i * w->seq + number + field;
     int64_t begin;
-    const int64_t record = record_at(w, at, &begin);
+    const int64_t record = weft_ends_find(w->ends, w->n, at, &begin);
     weft_chain_place(w->operand, w->field, record, at - begin, text, bytes);
 }
 

@@ -1,6 +1,6 @@
 /* bpe.h: text as words of a vocabulary, by byte-pair encoding: bytes, and pairs of words joined in the order in which they were
  * learned. The format is GPT-2's: a folder with vocab.json, word to id, and merges.txt, a pair a line (or encoder.json and
- * vocab.bpe, as they were called first). Any bytes are encoded, and decoded they are the same bytes.
+ * vocab.bpe, as they were called first), or Hugging Face's tokenizer.json alone. Any bytes are encoded, and decoded they are the same bytes.
  *
  * Source: Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units (2016); Radford et al.:
  * Language Models are Unsupervised Multitask Learners (2019).

@@ -11,8 +11,10 @@
 
 enum { MAX_PATH = 4096, MOST_LETTERS = 512 /* what a letter's number is below */ };
 
-/* What its files are called: today, and first. */
-static const char *const names[][2] = {{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}};
+/* What its files are called: today, and first; and all in one. */
+static const char *const names[][2] = {
+    {"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}, {BPE_TOKENIZER, BPE_TOKENIZER}};
+enum { N_NAMES = sizeof names / sizeof *names, IN_ONE = N_NAMES - 1 };
 
 /* ---- letters and bytes ------------------------------------------------------------------------ */
 
@@ -56,6 +58,9 @@ static int64_t bytes_of_word(const char *text, size_t n, unsigned char *to)
 typedef struct reading {
     bpe *b;
     char words[MAX_PATH], pairs[MAX_PATH]; /* paths */
+    json_t *all;                           /* {word: id} */
+    app_text lines;                        /* a pair each */
+    const char *place;                     /* what the number of a pair is of: "line" */
     told_words told;                       /* special words, by what other files say */
     string_table made;                     /* by pairs, as they are written */
     size_t n_lost;                         /* words that neither a pair makes nor are special */
@@ -167,9 +172,10 @@ static weft_status check_made(const reading *r, size_t n_words, weft_error *erro
                      r->lost);
 }
 
-static weft_status take_words(reading *r, json_t *all, weft_error *error)
+static weft_status take_words(reading *r, weft_error *error)
 {
     const char **by_id = NULL;
+    json_t *all = r->all;
     const size_t n = json_object_size(all);
     weft_status status = WEFT_OK;
     if (!json_is_object(all) || n < 256 || n > BPE_MOST_WORDS)
@@ -190,17 +196,8 @@ static weft_status fail_opening(const char *path, weft_error *error)
 {
     return weft_fail(error, WEFT_IO,
                      "cannot read %.300s: %s; a vocabulary is a folder with %s and %s, as weft "
-                     "tokens train makes one",
-                     path, strerror(errno), names[0][0], names[0][1]);
-}
-
-static weft_status read_words(reading *r, weft_error *error)
-{
-    json_t *all;
-    WEFT_TRY(app_json_read(r->words, "vocabulary", &all, error));
-    const weft_status status = take_words(r, all, error);
-    json_decref(all);
-    return status;
+                     "tokens train makes one, or with %s",
+                     path, strerror(errno), names[0][0], names[0][1], BPE_TOKENIZER);
 }
 
 /* ---- special words ----------------------------------------------------------------------------- */
@@ -301,9 +298,9 @@ static weft_status read_pair(reading *r, int number, char *line, weft_error *err
     }
     return weft_fail(
         error, WEFT_IO,
-        "%.240s, line %d: \"%.60s\" is no pair of words of the vocabulary that makes one of "
+        "%.240s, %s %d: \"%.60s\" is no pair of words of the vocabulary that makes one of "
         "it",
-        r->pairs, number, line);
+        r->pairs, r->place, number, line);
 }
 
 static weft_status read_pairs(reading *r, app_text *text, weft_error *error)
@@ -317,49 +314,63 @@ static weft_status read_pairs(reading *r, app_text *text, weft_error *error)
 
 /* ---- all --------------------------------------------------------------------------------------- */
 
-static weft_status read_with(reading *r, const char *folder, app_text *pairs, weft_error *error)
+static weft_status read_with(reading *r, const char *folder, weft_error *error)
 {
-    app_text lines = {.bytes = malloc(pairs->n + 1), .n = pairs->n}; /* reading them cuts them */
-    if (!lines.bytes) return weft_fail_memory(error, pairs->n);
-    memcpy(lines.bytes, pairs->bytes, pairs->n + 1);
+    app_text lines = {.bytes = malloc(r->lines.n + 1),
+                      .n = r->lines.n}; /* reading them cuts them */
+    if (!lines.bytes) return weft_fail_memory(error, lines.n);
+    memcpy(lines.bytes, r->lines.bytes, lines.n + 1);
     weft_status status = list_made(r, &lines, error);
     free(lines.bytes);
     if (status == WEFT_OK) status = told_read(folder, &r->told, error);
-    if (status == WEFT_OK) status = read_words(r, error);
+    if (status == WEFT_OK) status = take_words(r, error);
     if (status == WEFT_OK) status = add_all_told(r, error);
-    return status == WEFT_OK ? read_pairs(r, pairs, error) : status;
+    return status == WEFT_OK ? read_pairs(r, &r->lines, error) : status;
 }
 
-static weft_status read_all(reading *r, const char *folder, weft_error *error)
+static weft_status read_files(reading *r, int as, weft_error *error)
 {
-    app_text pairs;
+    if (as == IN_ONE) return bpe_tokenizer_read(r->words, &r->all, &r->lines, error);
     if (access(r->words, F_OK) != 0) return fail_opening(r->words, error);
     if (access(r->pairs, F_OK) != 0) return fail_opening(r->pairs, error);
-    WEFT_TRY(app_text_read(r->pairs, "vocabulary", WEFT_FILE_LINES, &pairs, error));
-    weft_status status = bpe_create(&r->b, error);
-    if (status == WEFT_OK) status = read_with(r, folder, &pairs, error);
-    free(pairs.bytes);
-    return status;
+    WEFT_TRY(app_text_read(r->pairs, "vocabulary", WEFT_FILE_LINES, &r->lines, error));
+    return app_json_read(r->words, "vocabulary", &r->all, error);
+}
+
+static weft_status read_all(reading *r, const char *folder, int as, weft_error *error)
+{
+    weft_status status = read_files(r, as, error);
+    if (status == WEFT_OK) status = bpe_create(&r->b, error);
+    return status == WEFT_OK ? read_with(r, folder, error) : status;
+}
+
+/* The first names of which both are there; of those that are not the ones of today. */
+static int find_names(reading *r, const char *folder)
+{
+    for (int as = 0; as <= N_NAMES; as++) {
+        const int i = as < N_NAMES ? as : 0;
+        snprintf(r->words, sizeof r->words, "%s/%s", folder, names[i][0]);
+        snprintf(r->pairs, sizeof r->pairs, "%s/%s", folder, names[i][1]);
+        if (access(r->words, F_OK) == 0 && access(r->pairs, F_OK) == 0) return i;
+    }
+    return 0;
 }
 
 weft_status bpe_open(const char *folder, bpe **b, weft_error *error)
 {
     reading r = {0};
-    int as = 0;
     *b = NULL;
     if (strlen(folder) > MAX_PATH - 32)
         return weft_fail(error, WEFT_USAGE,
                          "the folder %.100s... has %zu letters; name a shorter one", folder,
                          strlen(folder));
     know_letters();
-    for (int i = 1; i >= 0; i--) {
-        snprintf(r.words, sizeof r.words, "%s/%s", folder, names[i][0]);
-        if (access(r.words, F_OK) == 0) as = i;
-    }
-    snprintf(r.words, sizeof r.words, "%s/%s", folder, names[as][0]);
-    snprintf(r.pairs, sizeof r.pairs, "%s/%s", folder, names[as][1]);
-    const weft_status status = read_all(&r, folder, error);
+    const int as = find_names(&r, folder);
+    r.place = as == IN_ONE ? "merge" : "line";
+    const weft_status status = read_all(&r, folder, as, error);
     if (status != WEFT_OK) bpe_close(&r.b);
+    json_decref(r.all);
+    free(r.lines.bytes);
     table_free(&r.made);
     told_free(&r.told);
     *b = r.b;

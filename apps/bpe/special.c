@@ -90,7 +90,7 @@ static weft_status tell_map(told_words *t, json_t *all, weft_error *error)
 static const struct {
     const char *name;
     weft_status (*tell)(told_words *t, json_t *all, weft_error *error);
-} files[] = {{"tokenizer.json", tell_added},
+} files[] = {{BPE_TOKENIZER, tell_added},
              {"tokenizer_config.json", tell_decoder},
              {"added_tokens.json", tell_ids},
              {"special_tokens_map.json", tell_map}};

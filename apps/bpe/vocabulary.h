@@ -2,6 +2,7 @@
 #ifndef WEFT_APPS_BPE_VOCABULARY_H
 #define WEFT_APPS_BPE_VOCABULARY_H
 
+#include "../text.h"
 #include "bpe.h"
 #include "heap.h"
 #include "split.h"
@@ -48,6 +49,12 @@ typedef struct told_words {
 /* told_read - from the folder's files; WEFT_OK where there are none. To be freed whatever it returns: told_free. */
 weft_status told_read(const char *folder, told_words *t, weft_error *error);
 void told_free(told_words *t);
+
+/* bpe_tokenizer_read - words {"a": 0} and pairs, a line each as in merges.txt, of a file of Hugging Face's tokenizers that does as
+ * GPT-2's; WEFT_USAGE says what another one does. Own both: json_decref, free(pairs->bytes). */
+#define BPE_TOKENIZER "tokenizer.json"
+weft_status bpe_tokenizer_read(const char *path, json_t **words, app_text *pairs,
+                               weft_error *error);
 
 /* bpe_looks_special - as <name>, [NAME] or madeupword0001 do: a word that no pair makes, and that looks so, is one. */
 bool bpe_looks_special(const char *word);

@@ -55,12 +55,21 @@ static const option options[] = {
     {"width", OPTION_COUNT, "128", "N", "Model", "of the residual stream", NULL, 1},
     {"hidden", OPTION_COUNT, "0", "N", "Model", "of the MLP; 0: 4 times the width"},
     {"heads", OPTION_COUNT, "4", "N", "Model", "of attention; must divide width", NULL, 1},
+    {"head-dim", OPTION_COUNT, "0", "N", "Model", "numbers of a head; 0: width / heads"},
     {"kv-heads", OPTION_COUNT, "0", "N", "Model",
      "of keys and values, each of which heads / N heads share; must divide heads; 0: as many as "
      "heads"},
     {"rope", OPTION_FLAG, "no", "", "Model", "rotary positions in place of learned ones"},
     {"rope-base", OPTION_REAL, "10000", "X", "Model",
      "how slowly the last of its pairs turns: by a place less than 1 / X"},
+    {"rope-factor", OPTION_REAL, "1", "X", "Model",
+     "pairs turn X times slower, for windows so much longer than those first learned from"},
+    {"rope-rows", OPTION_REAL, "0", "N", "Model",
+     "N tokens in such a first window: pairs that turn more than --rope-high times in it stay as "
+     "they are; 0: all turn slower"},
+    {"rope-low", OPTION_REAL, "1", "X", "Model",
+     "pairs that turn less in --rope-rows turn slower, and those between are mixed"},
+    {"rope-high", OPTION_REAL, "4", "X", "Model", "see --rope-rows"},
     {"norm", OPTION_CHOICE, "layer", "KIND", "Model",
      "of what enters attention, MLPs and the head: layer, by mean and deviation, or rms, by the "
      "root of the mean square, without biases",

@@ -29,14 +29,15 @@ typedef struct gpt_shape {
     weft_dtype computes;
     /* heads of keys and values, which heads / kv_heads queries' heads share: divides heads; 0: heads */
     int64_t kv_heads;
-    bool ropes;  /* rotary positions, of an even width / heads, in place of learned ones */
-    bool is_rms; /* norms divide by the root of the mean square, and have no biases */
-    bool ties;   /* the table of tokens is the head too */
+    int64_t head_dim; /* numbers of a head; 0: width / heads */
+    bool ropes;       /* rotary positions, of an even head_dim, in place of learned ones */
+    bool is_rms;      /* norms divide by the root of the mean square, and have no biases */
+    bool ties;        /* the table of tokens is the head too */
     gpt_biases biases;
     bool is_gated; /* the MLP's first layer times a second one, which alone has the activation */
-    const char *activation; /* of layers.h; NULL: gelu */
-    double epsilon;         /* of norms; 0: 1e-5 */
-    double rope_base;       /* of rotary positions; 0: 10000 */
+    const char *activation;   /* of layers.h; NULL: gelu */
+    double epsilon;           /* of norms; 0: 1e-5 */
+    weft_rope_options rotary; /* positions; all 0: as weft_rope has them */
     bool packs; /* windows are of several documents, none of which sees another; without stages */
     bool is_formula; /* variable k = 0, 1, ... (in creation order) begins as weft_formula(0.3, 0.7 +
                         0.01 k) instead of random: for comparing with other programs */

@@ -4,7 +4,9 @@
 double gpt_parameters(const gpt_shape *shape)
 {
     const double embed = (double)shape->width, hidden = (double)shape->hidden;
-    const double shared = shape->kv_heads > 0 ? (double)shape->kv_heads / (double)shape->heads : 1;
+    const int64_t shared = shape->kv_heads > 0 ? shape->kv_heads : shape->heads;
+    const int64_t head = shape->head_dim > 0 ? shape->head_dim : shape->width / shape->heads;
+    const double queries = (double)(shape->heads * head), keys = (double)(shared * head);
     const double norm = shape->is_rms ? 1 : 2; /* rows of it */
     const double rows = (double)((shape->ties ? 1 : 2) * shape->vocab) +
                         (double)(shape->ropes ? 0 : shape->seq) + norm;
@@ -12,9 +14,9 @@ double gpt_parameters(const gpt_shape *shape)
     const double biases = shape->biases == GPT_BIASES_NONE ? 0 : ups * hidden + embed;
     const double mlp =
         experts > 1 ? experts * (2 * embed * hidden + embed) : (ups + 1) * embed * hidden + biases;
-    const double attention_biases =
-        shape->biases == GPT_BIASES_ALL ? (2 + 2 * shared) * embed : 0; /* query, out; key, value */
-    const double block =
-        (2 + 2 * shared) * embed * embed + attention_biases + mlp + 2 * norm * embed;
+    const double attention_biases = shape->biases == GPT_BIASES_ALL
+                                        ? queries + 2 * keys + embed
+                                        : 0; /* query; key, value; out */
+    const double block = 2 * (queries + keys) * embed + attention_biases + mlp + 2 * norm * embed;
     return (double)shape->layers * block + rows * embed;
 }

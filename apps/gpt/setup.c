@@ -4,6 +4,7 @@
 
 #include "../plan.h"
 #include "../rate.h"
+#include "heads.h"
 #include "texts.h"
 
 #include <stdlib.h>
@@ -57,29 +58,6 @@ static weft_status check_stages(const settings *s, weft_error *error)
                      "batch %lld and micro %lld: micro-batches share the windows of a step "
                      "equally, so micro must divide batch",
                      batch, micro);
-}
-
-static weft_status check_heads(const settings *s, weft_error *error)
-{
-    const long long width = settings_count(s, "width"), heads = settings_count(s, "heads");
-    const long long shared = settings_count(s, "kv-heads");
-    if (width % heads != 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "width %lld and heads %lld: the heads share the width equally, so "
-                         "heads must divide it",
-                         width, heads);
-    if (shared > 0 && heads % shared != 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "heads %lld and kv-heads %lld: as many heads each share keys and values, "
-                         "so kv-heads must divide heads",
-                         heads, shared);
-    if (settings_flag(s, "rope") && width / heads % 2 != 0)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "width %lld and heads %lld: a head has %lld numbers, and --rope turns them "
-            "in pairs, so width / heads must be even",
-            width, heads, width / heads);
-    return WEFT_OK;
 }
 
 static weft_status check_experts(const settings *s, weft_error *error)
@@ -174,7 +152,7 @@ static weft_status check_options(const settings *s, weft_error *error)
 {
     const long long layers = settings_count(s, "layers");
     const double dropout = settings_real(s, "dropout");
-    WEFT_TRY(check_heads(s, error));
+    WEFT_TRY(gpt_heads_check(s, error));
     if (layers > MAX_LAYERS)
         return weft_fail(error, WEFT_USAGE, "layers %lld; at most %d make sense", layers,
                          MAX_LAYERS);
@@ -220,6 +198,7 @@ static gpt_shape shape_of(const settings *s)
         .layers = settings_count(s, "layers"),
         .width = settings_count(s, "width"),
         .heads = settings_count(s, "heads"),
+        .head_dim = settings_count(s, "head-dim"),
         .hidden = hidden_of(s),
         .dropout = settings_real(s, "dropout"),
         .stages = settings_count(s, "stages"),
@@ -237,7 +216,7 @@ static gpt_shape shape_of(const settings *s)
         .is_gated = settings_flag(s, "gated"),
         .activation = settings_text(s, "activation"),
         .epsilon = settings_real(s, "epsilon"),
-        .rope_base = settings_real(s, "rope-base"),
+        .rotary = gpt_rotary_of(s),
         .dtype = weft_dtype_computes(dtype), /* f32 for bf16 and f16 */
         .computes = dtype,
     };

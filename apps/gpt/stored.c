@@ -15,10 +15,11 @@
 
 /* What makes a model that the variables fit; and the seed, of which the draws are. */
 static const char *const model_options[] = {
-    "layers",      "width",   "heads",     "seq",      "dtype",  "seed",  "stages",
-    "scan-layers", "average", "tokens",    "kv-heads", "rope",   "norm",  "tie",
-    "experts",     "top-k",   "capacity",  "route",    "hidden", "gated", "activation",
-    "biases",      "epsilon", "rope-base", "vocab"};
+    "layers", "width",       "heads",       "seq",       "dtype",    "seed",
+    "stages", "scan-layers", "average",     "tokens",    "kv-heads", "rope",
+    "norm",   "tie",         "experts",     "top-k",     "capacity", "route",
+    "hidden", "gated",       "activation",  "biases",    "epsilon",  "rope-base",
+    "vocab",  "head-dim",    "rope-factor", "rope-rows", "rope-low", "rope-high"};
 
 /* The checkpoint to read: the newest, or that of --resume STEP. */
 static void find_path(const settings *s, char *path, size_t bytes)
@@ -83,6 +84,7 @@ static weft_status take_shape(settings *s, const weft_stored *stored, weft_error
     WEFT_TRY(take_count(s, "width", size_of(query, "embed"), error));
     WEFT_TRY(take_count(s, "heads", shared * size_of(query, "group"), error));
     WEFT_TRY(take_count(s, "kv-heads", shared, error));
+    WEFT_TRY(take_count(s, "head-dim", size_of(query, "kv"), error));
     WEFT_TRY(
         take_count(s, "experts", size_of(tensor_in_block(stored, "router"), "experts"), error));
     if (query && strcmp(query->dtype, "f64") == 0)

@@ -44,7 +44,7 @@ static weft_value turned(weft_value x, weft_dim rows, const weft_multi_head_opti
     if (!o->is_rotary || x.id == 0) return x;
     const weft_value places =
         o->positions.id != 0 ? o->positions : weft_iota(x.graph, WEFT_I32, rows);
-    return weft_rope(x, places, o->attention.feature, o->rotary_base);
+    return weft_rope_with(x, places, o->attention.feature, &o->rotary);
 }
 
 static weft_value attended(weft_value q, weft_value k, weft_value v,

@@ -40,7 +40,7 @@ static weft_value attend(const block *b, weft_value x, const char *name, weft_va
                                       .heads = o->heads,
                                       .group = o->group,
                                       .is_rotary = o->is_rotary && is_self,
-                                      .rotary_base = o->rotary_base,
+                                      .rotary = o->rotary,
                                       .memory = memory,
                                       .attention = *attention,
                                       .initializer = o->initializer,

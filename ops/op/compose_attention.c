@@ -36,6 +36,19 @@ static bool check_positions(weft_value x, weft_value positions, const char *feat
     return weft_graph_status(x.graph) == WEFT_OK;
 }
 
+static bool check_slower(weft_value x, const weft_rope_options *o)
+{
+    if (!isfinite(o->factor) || o->factor < 0 || !isfinite(o->rows) || o->rows < 0)
+        weft_graph_fail(x.graph,
+                        "rope: the factor is %g and rows are %g; both are positive numbers, or 0",
+                        o->factor, o->rows);
+    else if (o->rows > 0 && !(isfinite(o->high) && o->low >= 0 && o->high > o->low))
+        weft_graph_fail(x.graph,
+                        "rope: low is %g and high %g; low is at least 0, and high more than low",
+                        o->low, o->high);
+    return weft_graph_status(x.graph) == WEFT_OK;
+}
+
 static bool check_rope(weft_value x, weft_dim feature, double base)
 {
     const weft_dim found = weft_dim_of(x, feature.name);
@@ -56,15 +69,36 @@ static bool check_rope(weft_value x, weft_dim feature, double base)
     return weft_graph_status(x.graph) == WEFT_OK;
 }
 
+/* By what a place turns each pair, `slow` at first. */
+static weft_value slower(weft_value slow, const weft_rope_options *o)
+{
+    const double least = o->factor == 0 ? 1.0 : 1.0 / o->factor;
+    if (least == 1.0) return slow;
+    if (o->rows == 0) return weft_scale(slow, least);
+    const double scale = 1.0 / (o->high - o->low), turn = 2.0 * acos(-1.0);
+    weft_value turns = weft_scale(slow, o->rows / turn * scale);
+    weft_value keeps = weft_clamp(weft_shift(turns, -o->low * scale), 0.0, 1.0);
+    return weft_mul(slow, weft_shift(weft_scale(keeps, 1.0 - least), least));
+}
+
 weft_value weft_rope(weft_value x, weft_value positions, weft_dim feature, double base)
 {
+    return weft_rope_with(x, positions, feature, &(weft_rope_options){.base = base});
+}
+
+weft_value weft_rope_with(weft_value x, weft_value positions, weft_dim feature,
+                          const weft_rope_options *options)
+{
+    const weft_rope_options o = options ? *options : (weft_rope_options){0};
+    const double base = o.base;
     weft_graph *graph = x.graph;
     weft_dim_attributes taken;
     if (x.id == 0 || positions.id == 0 || !weft_graph_dim(graph, "rope", feature, &taken) ||
         !weft_takes_float(x, "rope"))
         return weft_no_value(graph);
     feature = (weft_dim){taken.dim, taken.size};
-    if (!check_rope(x, feature, base) || !check_positions(x, positions, feature.name))
+    if (!check_rope(x, feature, base) || !check_slower(x, &o) ||
+        !check_positions(x, positions, feature.name))
         return weft_no_value(graph);
     const weft_dtype dtype = weft_dtype_computes(weft_dtype_of(x));
     const int64_t half = feature.size / 2;
@@ -73,7 +107,8 @@ weft_value weft_rope(weft_value x, weft_value positions, weft_dim feature, doubl
     weft_value pair = weft_where(is_first, f, weft_shift(f, -(double)half));
     weft_value slow =
         weft_exp(weft_scale(pair, -2.0 * log(base == 0 ? 10000.0 : base) / (double)feature.size));
-    weft_value angle = weft_mul(weft_cast(positions, dtype), slow), sine = weft_sin(angle);
+    weft_value angle = weft_mul(weft_cast(positions, dtype), slower(slow, &o)),
+               sine = weft_sin(angle);
     weft_value other = weft_roll(weft_wide(x), feature, half); /* of the pair */
     weft_value turned = weft_add(weft_mul(weft_wide(x), weft_cos(angle)),
                                  weft_mul(other, weft_where(is_first, weft_neg(sine), sine)));

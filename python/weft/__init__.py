@@ -34,6 +34,7 @@ import ctypes
 import importlib
 import json
 import os
+import re
 import signal
 import warnings
 import weakref
@@ -169,8 +170,9 @@ class Graph(Handle):
 def _warn_of_copies(mesh, layout):
     """Several ranks and no rule: each computes everything."""
     n_ranks = c.lib.weft_mesh_n_ranks(mesh.handle) if isinstance(mesh, Mesh) else 1
-    if n_ranks > 1 and not str(layout):
-        text = f"{n_ranks} ranks and no layout: each computes everything; give one, as batch:{next(iter(mesh.axes), 'data')}"
+    if n_ranks > 1 and not set(re.findall(r"[:+]([^:+,?]+)", str(layout))) & set(mesh.axes):
+        lacks = f"no rule of {layout} by their axes" if str(layout) else "no layout"
+        text = f"{n_ranks} ranks and {lacks}: each computes everything; give one, as batch:{next(iter(mesh.axes), 'data')}"
         warnings.warn(text, RuntimeWarning, stacklevel=_frames.depth_of_user())
 
 

@@ -124,6 +124,14 @@ def _declare_functions():
         entry.restype = type_of(function["returns"])
 
 
+def _opened(path):
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        way_out = "; MPI is that of the machine, so install it (Debian: libopenmpi3)" if "libmpi" in str(error) else ""
+        raise ImportError(f"weft: {path} cannot be loaded: {error}{way_out}") from None
+
+
 def _load(path):
     """A wheel has what the library needs beside it, each found by name once it is loaded: so in whatever order they load."""
     folder = os.path.dirname(path)
@@ -138,12 +146,12 @@ def _load(path):
         if left == others:
             break  # the loader may find them elsewhere, and says so if it does not
         others = left
-    return ctypes.CDLL(path)
+    return _opened(path)
 
 
 _path, _root = _find()
 model = _headers.read(_headers.find(_root))
-lib = _load(_path) if _root == os.path.dirname(os.path.abspath(__file__)) else ctypes.CDLL(_path)
+lib = _load(_path) if _root == os.path.dirname(os.path.abspath(__file__)) else _opened(_path)
 constants = model["constants"]
 functions = {function["name"]: function for function in model["functions"]}
 types = {**BASIC, "FILE": type("FILE", (ctypes.Structure,), {}), "va_list": ctypes.c_void_p}

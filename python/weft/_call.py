@@ -7,12 +7,11 @@
 import contextlib
 import ctypes
 import sys
-import threading
 
 from . import _c as c
 from ._convert import Filled, fields_of, finish, from_c, has_raised, is_filled, is_plain_struct, is_value, to_c, without_const
 from ._numbers import did_you_mean, is_number, scalar
-from ._values import Error, Handle, Opened, Value
+from ._values import Error, Handle, Opened, Value, new_lock
 
 # Parameters that C fills with as many values as another parameter has: no prototype says so.
 FILLED = {"weft_gradients": ("gradients", "with_respect_to"), "weft_gradients_seeded": ("gradients", "with_respect_to"),
@@ -53,7 +52,7 @@ def _make_filled(function, parameter, taken):
     return Filled(kind, c.types[kind]())
 
 
-lock = threading.RLock()  # builders of one graph, and runs, go one after another, whatever thread calls
+lock = new_lock()  # builders of one graph, and runs, go one after another, whatever thread calls
 _places = []  # of what was recorded, while it is built
 
 

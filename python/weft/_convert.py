@@ -15,7 +15,11 @@ def _refuse(function, parameter, given):
     wanted = parameter["type"]
     if wanted == "weft_dim":
         wanted = 'a dim, as weft.Dim("batch", 32),'
-    raise TypeError(f"{function['name'][5:]}: {parameter.get('name') or 'a dim'} is {given!r}; {wanted} is wanted")
+    what = f"{function['name'][5:]}: {parameter.get('name') or 'a dim'}"
+    if wanted == "weft_value" and hasattr(given, "__array__"):
+        shape = f" of shape {given.shape}" if hasattr(given, "shape") else ""
+        raise TypeError(f"{what} is an array{shape}, whose dims have no names; give it names: weft.tensor(array, \"batch pixel\")")
+    raise TypeError(f"{what} is {given!r}; {wanted} is wanted")
 
 
 class Filled:

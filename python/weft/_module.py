@@ -16,9 +16,9 @@ import numpy
 from . import _c as c, _call
 from ._convert import without_const
 from ._numbers import did_you_mean
-from ._record import Info, Node, infos, place_of_user
+from ._record import Info, Node, infos, place_of_user, is_mapped
 from ._session import Session
-from ._tensor import Tensor, emit, is_mapped, made_of, record, tensor
+from ._tensor import Tensor, emit, made_of, record, tensor
 from ._variable import VariableTensor, _grads, act, variable, variables_of
 from ._values import Error
 

@@ -31,6 +31,19 @@ def did_you_mean(name, names):
     return f"; did you mean {near.decode()}?" if near else ""
 
 
+def is_fixed(array):
+    """Whether nobody can write it, nor what it is a part of; in C's order."""
+    if not array.flags.c_contiguous:
+        return False
+    while not array.flags.writeable:
+        if array.base is None:
+            return True
+        if type(array.base) is not numpy.ndarray:
+            return False
+        array = array.base
+    return False
+
+
 def is_number(given):
     """A real number, of Python or numpy."""
     given = given[()] if isinstance(given, numpy.ndarray) and given.ndim == 0 else given

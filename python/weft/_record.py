@@ -4,6 +4,7 @@ A node is an op, its operands and, once it is known, its numbers. What an op giv
 of its own, the first time that an op of this name meets operands of these types and these attributes; after that it is looked up.
 So errors come at the line that makes them, and recording is a dictionary's work.
 """
+import contextlib
 import sys
 import weakref
 
@@ -124,6 +125,22 @@ def _resolved(kind, given, known, what):
         fields = {field["name"]: field["type"] for field in fields_of(kind)}
         return {key: _resolved(fields.get(key, fields.get(key[:-1], "")), item, known, what) for key, item in given.items()}
     return given
+
+
+hidden = []  # dims that vmap hides, outermost first
+
+
+@contextlib.contextmanager
+def vmapped(dim):
+    hidden.append(dim)
+    try:
+        yield
+    finally:
+        hidden.pop()
+
+
+def is_mapped():
+    return bool(hidden)
 
 
 # ---- keys and templates ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 """
 import inspect
 import os
+import re
 
 import numpy
 
@@ -197,8 +198,9 @@ class Saved:
         results = [value for value in outputs if not c.lib.weft_is_update(value._c)]
         self.outputs = {value.name or f"output{at}": value for at, value in enumerate(results)}
         mesh = mesh if isinstance(mesh, Mesh) else Mesh(said["mesh"] if mesh is None else mesh)
-        if layout is None:  # that of the file is for its mesh
-            layout = said["layout"] if str(mesh) == said["mesh"] or not said["mesh"] else ""
+        if layout is None:  # that of the file; on another mesh than its own by the axes that are there
+            is_own = str(mesh) == said["mesh"] or not said["mesh"]
+            layout = said["layout"] if is_own else re.sub(r"([^?,+])(?=[,+]|$)", r"\1?", said["layout"])
         self.program = Program(mesh, layout if isinstance(layout, Layout) else layout, outputs, **options)
         if checkpoint is None:
             checkpoint = self._found(said["checkpoint"])
@@ -270,6 +272,6 @@ class Saved:
 def load(path, mesh=None, layout=None, checkpoint=None, **options):
     """A program that weft.save, or C's weft_graph_save, has saved, without the code that built it: a weft.Saved.
 
-    mesh, layout, checkpoint: those of the file where they are None; of another mesh than the file's the layout is to be said.
+    mesh, layout, checkpoint: those of the file where they are None; on another mesh than the file's its layout is that of the axes which are there.
     checkpoint=False: variables have their initial values. options: as of weft.Program. All processes call it."""
     return Saved(path, mesh, layout, checkpoint, options)

@@ -5,7 +5,6 @@ together are the key of a dictionary of programs, so a loop compiles once. Progr
 it, and every later one has all of them (weft_compile_options.share).
 """
 import os
-import threading
 import warnings
 import weakref
 
@@ -16,7 +15,7 @@ from ._convert import from_c
 from ._interrupt import Deferred
 from ._record import Info, Node, Type, said_place, values_in
 from ._stored import Stored
-from ._values import Error
+from ._values import Error, new_lock
 
 MOST_PENDING = 10000  # nodes that nobody has read: a loop that never reads is computed in parts of so many
 _SMALL = 4096  # elements: read as soon as they are computed, so that one process may look at them alone
@@ -102,6 +101,7 @@ class Session:
 
         self.mesh = mesh if isinstance(mesh, Mesh) else Mesh(mesh)
         self.layout = layout if isinstance(layout, Layout) else Layout(layout or "", zero=zero, over=over)
+        _call.call("weft_layout_check", self.layout, self.mesh, None, 0)  # a rule's axis that is not there is told here
         self.seed, self.options = seed, options
         self.seen = set()  # names of dims
         self.states, self.kept = {}, set()  # all variables by name; names of those that the holder has
@@ -113,7 +113,7 @@ class Session:
         self.steps = self.draws = 0
         self.also = []  # updates of layers (batch norm), for the next step
         self.trace = None  # what is being recorded for jit, or for the body of a scan
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self.outer, self.pid = [], os.getpid()
         self.is_closed = False
 

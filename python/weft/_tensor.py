@@ -4,7 +4,6 @@
     h = weft.relu(x @ w + b)            recorded; x @ w contracts pixel, x's last dim, which both have
     print(h.mean())                     computed here, by one program that the next trip of the loop finds again
 """
-import contextlib
 import math
 import sys
 import weakref
@@ -13,7 +12,7 @@ import numpy
 
 from . import _c as c, _numbers, _record, _show
 from ._numbers import DTYPES, is_number
-from ._record import Node, Type, dims_named, freeze, infer, infos, part, place_of_user
+from ._record import Node, Type, dims_named, freeze, hidden as _hidden, infer, infos, part, place_of_user
 from ._session import Session, data_of
 from ._values import Dim, Value
 
@@ -50,20 +49,7 @@ def _handed(node):
     return tensor
 
 
-_hidden = []  # dims that vmap hides, outermost first
-
-
-@contextlib.contextmanager
-def vmapped(dim):
-    _hidden.append(dim)
-    try:
-        yield
-    finally:
-        _hidden.pop()
-
-
-def is_mapped():
-    return bool(_hidden)
+_products = {}  # kinds of nodes of a @ b, by both types
 
 
 def _mapped(name, given, options):
@@ -154,8 +140,11 @@ def named(name, *options, **fixed):
 
 
 def _reduction(name):
-    def method(self, *dims):
+    def method(self, *dims, **numpys):
         """Over the dims of these names; over all, where none is given."""
+        said = [word for word, item in numpys.items() if item is not None]  # numpy.sum(tensor) says axis=None, dtype=None, out=None
+        if said or any(item is None for item in dims):
+            raise TypeError(f"{name}: {said[0] if said else 'None'} is none of a tensor's; dims are named, as .{name}(\"batch\")")
         gone = [dim.name for dim in self._over(name, dims)]
         return record(name, ([dim for dim in self.dims if dim.name not in gone], self), {})
 
@@ -201,6 +190,10 @@ class Tensor:
     def spec(self):
         """The layout's rules that hold for its dims: where it lives."""
         return _show.spec_of(self._weft_node.session, self.dims)
+
+    def __getattr__(self, name):
+        near = "" if name.startswith("_") else _numbers.did_you_mean(name, [word for word in dir(type(self)) if word[0] != "_"])
+        raise AttributeError(f"a tensor has no {name}{near}")
 
     # ---- numbers
 
@@ -321,6 +314,11 @@ class Tensor:
     def __matmul__(self, other):
         if not isinstance(other, Tensor):
             return self._strange("@", other)
+        operands = (self._weft_node, other._weft_node)
+        types = operands[0].type, operands[1].type
+        if types in _products and not _hidden:
+            frame = _getframe(1)
+            return emit(_products[types], operands, (frame.f_code, frame.f_lineno))
         mine, its = self.dims, other.dims
         if not mine or mine[-1].name not in [dim.name for dim in its]:
             last = mine[-1].name if mine else "no dim"
@@ -328,7 +326,10 @@ class Tensor:
                              "dim that is summed over. weft.einsum sums over any, and .rename(\"old\", \"new\") gives it another name")
         names = [dim.name for dim in mine]
         out = [*mine[:-1], *[dim for dim in its if dim.name not in names]]
-        return record("einsum", (out, self, other), {})
+        made = record("einsum", (out, self, other), {})
+        if not _hidden:
+            _products[types] = made._weft_node.info
+        return made
 
     __rmatmul__ = lambda self, other: self._strange("@", other)
 
@@ -378,8 +379,11 @@ class Tensor:
             return record("gather", (self, picked, dim), {})
         try:
             at = picked.__index__()
-        except AttributeError:
-            raise TypeError(f"[]: {picked!r} is no place along {dim.name}; a whole number, a slice, or ids in an i32 tensor") from None
+        except (AttributeError, TypeError):
+            if hasattr(picked, "__array__"):
+                picked = f"an array of shape {numpy.shape(picked)}"
+            raise TypeError(f"[]: {picked} is no place along {dim.name}; a whole number, a slice, or ids in an i32 tensor; by a mask "
+                            "weft.where chooses") from None
         if not -dim.size <= at < dim.size:
             raise IndexError(f"[]: {at} is past {dim.name}:{dim.size}")
         return record("unstack", (self, dim, at % dim.size), {})
@@ -400,6 +404,9 @@ class Tensor:
         for dim, picked in list(pairs):
             made = made._sliced(dim, picked)
         return made
+
+    def __setitem__(self, given, value):
+        raise TypeError("a tensor is not written in place; weft.where, weft.concat and weft.scatter_add make another, and a variable has .assign")
 
     # ---- gradients
 
@@ -425,21 +432,8 @@ def tensor(data, dims="", dtype=None, grad=False):
     if type(data) is numpy.ndarray and type(dims) is str and (dtype is None or type(dtype) is str):
         of_type = _held_as.get((data.shape, data.dtype, dims, dtype))
         if of_type is not None:
-            return _of_array(data if _is_fixed(data) else data.copy(), of_type, grad)
+            return _of_array(data if _numbers.is_fixed(data) else data.copy(), of_type, grad)
     return made_of(data, dims, dtype, grad, True)
-
-
-def _is_fixed(array):
-    """Whether nobody can write it, nor what it is a part of; in C's order."""
-    if not array.flags.c_contiguous:
-        return False
-    while not array.flags.writeable:
-        if array.base is None:
-            return True
-        if type(array.base) is not numpy.ndarray:
-            return False
-        array = array.base
-    return False
 
 
 _held_as = {}  # types of tensors that hold an array as it is, by what tensor() was told
@@ -470,9 +464,11 @@ def made_of(data, dims, dtype=None, grad=False, may_change=False):
         if array.dtype.kind == "b" and dtype is None:
             dtype = "i32"
     if dtype is None:
-        dtype = next((name for name, its in DTYPES.items() if its == array.dtype), None)
+        dtype = next((name for name, its in DTYPES.items() if its == array.dtype.newbyteorder("=")), None)
         if dtype is None:
             raise TypeError(f"tensor: the array is {array.dtype}; Weft has {', '.join(DTYPES)}: say which, as dtype=\"f32\"")
+    if not isinstance(dims, (str, tuple, list)):
+        raise TypeError(f"tensor: dims are {dims!r}; give their names, as weft.tensor(array, \"batch pixel\")")
     names = dims.replace(",", " ").split() if isinstance(dims, str) else [dims] if isinstance(dims, Dim) else list(dims)
     names = [name.name if isinstance(name, Dim) else name for name in names]
     if len(names) != array.ndim:
@@ -480,11 +476,14 @@ def made_of(data, dims, dtype=None, grad=False, may_change=False):
                          "each, as weft.tensor(array, \"batch pixel\")")
     given = dims_named([name if not isinstance(name, str) or ":" in name else f"{name}:{size}" for name, size in zip(names, array.shape)],
                        (), "tensor")
+    again = [dim.name for dim in given if [one.name for one in given].count(dim.name) > 1]
+    if again:
+        raise ValueError(f"tensor: {again[0]} is there twice, of the shape {array.shape}; each dim has a name of its own")
     from . import _dtype_name
 
     dtype = _dtype_name(dtype)
     array = _numbers.array_of(data if not isinstance(data, Tensor) else array, dtype, tuple(dim.size for dim in given), "tensor: it")
-    if may_change and not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data) and not (type(data) is numpy.ndarray and _is_fixed(data)):
+    if may_change and not isinstance(data, (list, tuple)) and numpy.may_share_memory(array, data) and not (type(data) is numpy.ndarray and _numbers.is_fixed(data)):
         array = numpy.array(array)
     of_type = Type.of(given, dtype)
     if type(data) is numpy.ndarray and type(dims) is str and data.dtype == DTYPES[dtype] and dtype != "bf16":

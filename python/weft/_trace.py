@@ -9,9 +9,9 @@ import warnings
 
 from . import _call, _record
 from ._convert import without_const
-from ._record import Hole, Info, Node, Type, dims_named, fill, freeze, infos, place_of_user, said_place
+from ._record import Hole, Info, Node, Type, dims_named, fill, freeze, infos, place_of_user, said_place, vmapped
 from ._session import Recompiled, Session, built_again
-from ._tensor import Tensor, _ref, emit, tensor, vmapped
+from ._tensor import Tensor, _ref, emit, tensor
 from ._values import Error
 
 _UNKNOWN = object()  # in place of where an argument's numbers are, while a function is recorded
@@ -118,6 +118,8 @@ class _Jitted:
         outs = [one._weft_node for one in found]
         effects = [*trace.effects, *(session.also if trace.effects else [])]
         session.also = []
+        if not outs and not effects:
+            raise TypeError(f"jit {self.function.__name__}: it returned {shape!r}; a function that is recorded returns tensors, or changes variables")
         numbers = {id(one._node): at for at, one in enumerate(stand_ins)}
         with session.lock:
             order, structure, leaves = session.walk(outs + effects)

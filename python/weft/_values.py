@@ -2,6 +2,7 @@
 import ctypes
 import functools
 import os
+import threading
 import weakref
 from collections import namedtuple
 
@@ -26,13 +27,34 @@ class Error(RuntimeError):
         super().__init__(message)
         self.status = _STATUS.get(status, str(status))
 
+    def __reduce__(self):
+        return _error_again, (type(self), self.args, self.__dict__)  # to another process, as multiprocessing does
+
+
+def _error_again(kind, args, facts):
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(facts)
+    return made
+
 
 _process = os.getpid()
+
+
+_locks = weakref.WeakSet()
+
+
+def new_lock():
+    """A lock that a forked child finds free, whatever thread of its parent had it: that thread is not there."""
+    made = threading.RLock()
+    _locks.add(made)
+    return made
 
 
 def _note_fork():
     global _process
     _process = os.getpid()
+    for lock in _locks:
+        lock._at_fork_reinit()
 
 
 os.register_at_fork(after_in_child=_note_fork)
@@ -128,7 +150,14 @@ class Value:
     __array_ufunc__ = None  # numpy leaves operators with arrays to us
 
     def __init__(self, graph, raw):
-        self.graph, self._c = graph, raw
+        self.graph, self._raw = graph, raw
+
+    @property
+    def _c(self):
+        """C's, of a graph that is there: one that was closed is refused, and so is one of the process that this was forked from."""
+        if self.graph is not None:
+            self.graph.handle
+        return self._raw
 
     @functools.cached_property
     def dims(self):

@@ -49,7 +49,7 @@ GOOD = {
     "loss weft_value": "f->loss", "of weft_value": "f->loss", "variable weft_value": "f->w",
     "query weft_dim": "f->query", "memory weft_dim": "f->memory", "feature weft_dim": "f->feature",
     "weft_kv_attend.cache": "good_kv_cache(f)", "weft_kv_attend.options": "good_kv_options(f)",
-    "weft_rope.positions": "f->ids", "weft_rope.feature": "f->column", "weft_alibi.heads": "f->fresh", "weft_assign.value": "f->w", "weft_place_as.value": "f->w", "weft_rename.to": "f->fresh",
+    "weft_rope.positions": "f->ids", "weft_rope.feature": "f->column", "weft_rope_with.positions": "f->ids", "weft_rope_with.feature": "f->column", "weft_alibi.heads": "f->fresh", "weft_assign.value": "f->w", "weft_place_as.value": "f->w", "weft_rename.to": "f->fresh",
     "weft_slice.to": "f->two", "weft_slice_step.to": "f->two", "weft_pad.to": "f->both", "weft_pad_reflect.to": "f->both", "weft_one_hot.dim": "f->fresh", "weft_gather.dim": "f->entry",
     "weft_scatter_add.dim": "f->entry", "weft_transpose.out": "f->turned", "weft_reshape.out": "f->flat",
     "weft_concat.b": "f->x", "weft_concat.a_dim": "f->column", "weft_concat.b_dim": "f->column",

@@ -194,6 +194,7 @@ DEFAULTS(weft_average_options)
 DEFAULTS(weft_compile_options)
 DEFAULTS(weft_checkpoint_options)
 DEFAULTS(weft_cross_entropy_options)
+DEFAULTS(weft_rope_options)
 static const weft_attention_options *good_weft_attention_options_ptr(fixture *f)
 {
     static weft_attention_options o;
@@ -229,6 +230,13 @@ static weft_attention_options wrong_weft_attention_options(fixture *f, int v)
     if (v == 1) o.scale = NAN;
     if (v > 1) o.query = o.feature = wrong_dims[v - 2];
     return o;
+}
+enum { n_wrong_weft_rope_options = 2 };
+static weft_rope_options wrong_weft_rope_options(fixture *f, int v)
+{
+    (void)f;
+    return v == 0 ? (weft_rope_options){.base = NAN}
+                  : (weft_rope_options){.factor = -1, .low = 2, .high = 1, .rows = 3};
 }
 /* As fields of layers' options: functions that give nothing, and none. */
 static weft_value no_variable(void *context, weft_graph *graph, const char *name, weft_dtype dtype,

@@ -391,7 +391,8 @@ static weft_status look(weft_error *error)
         free(buffer);
     }
     if (status == WEFT_OK) status = weft_stored_verify(stored, error);
-    if (status == WEFT_OK) status = carry_export(stored, &carry_safetensors, "again", NULL, error);
+    if (status == WEFT_OK)
+        status = carry_export(stored, &carry_safetensors, "again", NULL, 0, error);
     weft_stored_close(&stored);
     return status;
 }

@@ -152,7 +152,7 @@ static void test_shared_keys_and_rotary_positions_split_as_the_rest(void)
     check_refused("--heads 4 --kv-heads 3", "heads 4 and kv-heads 3");
     check_refused("--heads 4 --kv-heads 3", "kv-heads must divide heads");
     check_refused("--width 24 --heads 8 --rope", "a head has 3 numbers");
-    check_refused("--width 24 --heads 8 --rope", "width / heads must be even");
+    check_refused("--width 24 --heads 8 --rope", "width / heads, or --head-dim, must be even");
 }
 
 /* Norms without biases, and one table for tokens and head. */

@@ -182,9 +182,25 @@ static void test_a_training_has_the_losses_of_the_library_on_any_mesh(void)
     check_losses("", "--mesh data:1", true);
     check_losses("", "", false); /* on data:2, as it was saved */
     check_losses("", "--mesh model:2 --layout hidden:model", false);
+    check_losses("", "--mesh data:2,model:2", false); /* by the file's rule of data */
     check_losses("", "--mesh data:2,model:2 --layout batch:data,hidden:model --zero 1", false);
     if (WEFT_TEST_MPIEXEC[0] != '\0')
         check_losses(WEFT_TEST_MPIEXEC " -n 2 --oversubscribe", "", false);
+}
+
+static void test_the_files_rules_are_kept_on_another_mesh_by_the_axes_that_it_has(void)
+{
+    const command_result *r = run("train.weft --dry-run --mesh data:2,model:2");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(strstr(r->text, "computes everything") == NULL);
+    r = run("train.weft --dry-run --mesh model:2");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_TEXT(r->text,
+               "no rule of the file's layout (batch:data) has an axis of the mesh model:2: "
+               "each of 2 ranks computes everything; give --layout");
+    r = run("train.weft --dry-run --mesh model:2 --layout batch:data");
+    CHECK_EQ_INT(r->status, 2);
+    CHECK_TEXT(r->text, "mesh model:2 has no axis data");
 }
 
 static void test_outputs_go_into_files(void)
@@ -337,6 +353,7 @@ int main(void)
         return 1;
     write_files();
     RUN(test_a_training_has_the_losses_of_the_library_on_any_mesh);
+    RUN(test_the_files_rules_are_kept_on_another_mesh_by_the_axes_that_it_has);
     RUN(test_outputs_go_into_files);
     RUN(test_it_goes_on_from_its_checkpoint);
     RUN(test_numbers_fill_inputs_and_variables);

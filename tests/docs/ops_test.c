@@ -84,7 +84,8 @@ static const char *const other_names[][2] = {{"attention_with", "attention"},
                                              {"broadcast_to", "broadcast"},
                                              {"cross_entropy_with", "cross_entropy"},
                                              {"max", "reduce_max"},
-                                             {"prod", "reduce_prod"}};
+                                             {"prod", "reduce_prod"},
+                                             {"rope_with", "rope"}};
 
 static const char *made_by(const builder *b)
 {

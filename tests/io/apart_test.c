@@ -16,10 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { HIGH = 5, WIDE = 7, PIXELS = HIGH * WIDE * 3, IMAGES = 12, THREADS = 4 };
-static char folder[] = "/tmp/weft-apart-XXXXXX", images[64];
+static char images[64];
 
 /* ---- the other end -------------------------------------------------------------------------------- */
 
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
     if (name != NULL && strcmp(name, "/weft-read-files") == 0) return misbehave(argv[0]);
     weft_test_hangs_after(300);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (!CHECK(n > 0) || !CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!CHECK(n > 0) || !own_folder_open("apart")) return weft_test_report();
     setenv("WEFT_FILES_PATH", WEFT_FILES_FOLDER, 1);
     write_images();
     RUN(test_what_it_does_is_a_sentence_with_file_and_record);
@@ -240,17 +241,11 @@ int main(int argc, char **argv)
     RUN(test_one_that_somebody_ends_is_followed_by_another);
     RUN(test_a_child_has_processes_of_its_own);
     RUN(test_a_file_that_changes_is_said);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
+    own_folder_close();
     return weft_test_report();
 }
 #else
-#include "test.h"
+#include "own_folder.h"
 
-int main(void)
-{
-    weft_test_skip("built without weft-read-files");
-    return weft_test_report();
-}
+MAIN_THAT_IS_SKIPPED("built without weft-read-files")
 #endif

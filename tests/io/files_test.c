@@ -1,4 +1,4 @@
-/* files_test: what libweft_files.so reads: images as they were written, compressed files, and a sentence for those that are cut, changed,
+/* files_test: what weft-read-files reads: images as they were written, compressed files, and a sentence for those that are cut, changed,
  * or for which it is not there. Images and archives are made by the libraries themselves. */
 #ifdef WEFT_FILES_FOLDER
 #include "source/records.h"
@@ -12,27 +12,12 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { HIGH = 6, WIDE = 9, COLOURS = 3, PIXELS = HIGH * WIDE * COLOURS, FIRST = 4096 };
-static char folder[] = "/tmp/weft-files-XXXXXX";
 static unsigned char pixels[PIXELS], jpeg_bytes[FIRST], png_bytes[FIRST];
 static size_t jpeg_n, png_n;
-
-static const char *path_of(const char *name)
-{
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static void write_bytes(const char *name, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path_of(name), "wb");
-    CHECK(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
-}
 
 static void make_images(void)
 {
@@ -302,7 +287,7 @@ int main(int argc, char **argv)
         puts(error.message);
         return 0;
     }
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("files")) return weft_test_report();
     setenv("WEFT_FILES_PATH", WEFT_FILES_FOLDER, 1);
     make_images();
     RUN(test_images_are_what_was_written);
@@ -314,17 +299,11 @@ int main(int argc, char **argv)
     RUN(test_cut_and_changed_images_end_no_process);
     weft_test_.running = "test_without_the_plug_in_its_package_is_named";
     test_without_the_plug_in_its_package_is_named(argv[0]);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
+    own_folder_close();
     return weft_test_report();
 }
 #else
-#include "test.h"
+#include "own_folder.h"
 
-int main(void)
-{
-    weft_test_skip("built without libarchive, libzstd, libsnappy, libjpeg or libpng");
-    return weft_test_report();
-}
+MAIN_THAT_IS_SKIPPED("built without libarchive, libzstd, libsnappy, libjpeg or libpng")
 #endif

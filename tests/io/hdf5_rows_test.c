@@ -12,19 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { ROWS = 41, WIDE = 6, HIGH = 3, THREADS = 3 };
-static char folder[] = "/tmp/weft-rows-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 /* ---- files ---------------------------------------------------------------------------------------- */
 
@@ -290,7 +281,7 @@ static void test_changed_bytes_end_no_process(void)
 int main(void)
 {
     weft_test_hangs_after(600);
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("rows")) return weft_test_report();
     setenv("WEFT_FILES_PATH", WEFT_FILES_FOLDER, 1);
     RUN(test_rows_are_what_was_written_to_any_thread);
     RUN(test_many_files_are_one_list);
@@ -299,17 +290,11 @@ int main(void)
     RUN(test_a_file_that_changes_is_said);
     RUN(test_one_that_somebody_ends_is_followed_by_another);
     RUN(test_changed_bytes_end_no_process);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
+    own_folder_close();
     return weft_test_report();
 }
 #else
-#include "test.h"
+#include "own_folder.h"
 
-int main(void)
-{
-    weft_test_skip("built without weft-read-hdf5");
-    return weft_test_report();
-}
+MAIN_THAT_IS_SKIPPED("built without weft-read-hdf5")
 #endif

@@ -8,19 +8,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { SAMPLES = 5, ROWS = 2, COLUMNS = 3, WIDTH = ROWS * COLUMNS };
-static char folder[] = "/tmp/weft-idx-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 /* header [n_header] and then `bytes` bytes 0, 1, 2, ...; compressed when the name ends in .gz */
 static void write_idx(const char *name, const unsigned char *header, size_t n_header, size_t bytes)
@@ -183,8 +174,7 @@ static void test_samples_past_the_end(void)
 
 int main(void)
 {
-    char line[64];
-    if (CHECK(mkdtemp(folder) != NULL)) {
+    if (own_folder_open("idx")) {
         RUN(test_right_files_open);
         RUN(test_labels_are_compared_with_the_classes);
         RUN(test_truncated_files);
@@ -192,8 +182,7 @@ int main(void)
         RUN(test_headers_that_lie);
         RUN(test_missing_file);
         RUN(test_samples_past_the_end);
-        snprintf(line, sizeof line, "rm -r %s", folder);
-        CHECK_EQ_INT(system(line), 0);
+        own_folder_close();
     }
     return weft_test_report();
 }

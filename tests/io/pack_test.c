@@ -11,21 +11,13 @@
 #include "faults.h"
 #include "pack_fit.h"
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { DOCUMENTS = 90, LONGEST = 70, MOST_SEQ = 48, FIELDS = 4, END = 300 };
 
-static char folder[] = "/tmp/weft-pack-XXXXXX", index_folder[64];
+static char index_folder[64];
 static char texts[DOCUMENTS][LONGEST + 1];
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][256];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 /* Some of them empty, some of one letter, some longer than a window. */
 static int64_t length_of(int64_t document)
@@ -461,8 +453,7 @@ static void test_a_file_that_changes_is_one_sentence(void)
 
 int main(void)
 {
-    char line[300];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("pack")) return weft_test_report();
     snprintf(index_folder, sizeof index_folder, "%s/index", folder);
     write_documents("d.jsonl", DOCUMENTS);
     RUN(test_documents_fit_so_that_no_two_windows_could_be_one);
@@ -475,7 +466,6 @@ int main(void)
     RUN(test_what_cannot_be_packed_is_one_sentence);
     RUN(test_a_document_that_cannot_be_read_is_told);
     RUN(test_a_file_that_changes_is_one_sentence);
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(line), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -7,24 +7,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "own_folder.h"
 #include "test.h"
-
-static char folder[] = "/tmp/weft-records-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static void write_bytes(const char *name, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path_of(name), "wb");
-    CHECK(file != NULL && fwrite(bytes, 1, n, file) == n && fclose(file) == 0);
-}
 
 static weft_records *open_good(const char *name)
 {
@@ -358,16 +342,9 @@ static void test_cut_and_changed_files_end_no_process(void)
     harm("h.jsonl", (const unsigned char *)jsonl, sizeof jsonl - 1);
 }
 
-static void remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
-}
-
 int main(void)
 {
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("records")) return weft_test_report();
     RUN(test_arrays);
     RUN(test_tables_of_text);
     RUN(test_json_lines);
@@ -376,6 +353,6 @@ int main(void)
     RUN(test_files_by_pattern_are_in_the_order_of_their_names);
     RUN(test_what_is_no_file_of_records_is_said);
     RUN(test_cut_and_changed_files_end_no_process);
-    remove_folder();
+    own_folder_close();
     return weft_test_report();
 }

@@ -8,22 +8,13 @@
 #include "chain.h"
 #include "facts.h"
 
+#include "own_folder.h"
 #include "test.h"
 
 enum { SEQ = 7, RECORDS = 60, LONGEST = 40 };
 
-static char folder[] = "/tmp/weft-windows-XXXXXX";
 static char joined[RECORDS * (LONGEST + 1)];
 static char texts[RECORDS][LONGEST + 1];
-
-static const char *path_of(const char *name)
-{
-    static char paths[8][256];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static void write_text(const char *name, const char *text)
 {
@@ -272,8 +263,7 @@ static void test_records_are_read_one_behind_the_other(void)
 
 int main(void)
 {
-    char line[300];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("windows")) return weft_test_report();
     make_texts();
     write_records();
     RUN(test_texts_of_records_are_joined);
@@ -284,7 +274,6 @@ int main(void)
     RUN(test_a_long_value_keeps_a_hash_of_all_of_it);
     RUN(test_a_mixture_is_told_by_its_shares);
     RUN(test_records_are_read_one_behind_the_other);
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(line), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -1,7 +1,7 @@
 """bert_test.py ROOT BIN [MESH LAYOUT | minilm]: an encoder of BERT's shape as a weft.Module, with weights that come from Hugging Face's file:
 its states are those that PyTorch computes of the same file, with rows that are hidden too.
 
-Exit status 77: PyTorch is not here. `./run bench --peers` installs it, and this test runs by that Python."""
+Exit status 77: PyTorch is not here (tests/with_torch.py)."""
 import importlib.util
 import json
 import os
@@ -12,16 +12,8 @@ import zipfile
 
 root, programs = sys.argv[1], sys.argv[2]
 sys.dont_write_bytecode = True
-try:
-    import numpy as np
-    import torch
-except ImportError as error:
-    peer = os.path.join(root, "build-bench", "peers", "bin", "python")
-    if os.path.exists(peer) and sys.executable != peer and not os.environ.get("WEFT_TEST_PEER"):
-        os.execve(peer, [peer, *sys.argv], {**os.environ, "WEFT_TEST_PEER": "1"})
-    print(f"skipped: {error}; ./run bench --peers installs PyTorch")
-    sys.exit(77)
-os.environ.pop("WEFT_TEST_PEER", None)
+sys.path.insert(0, os.path.join(root, "tests"))
+from with_torch import np, torch
 sys.path.insert(0, os.path.join(root, "python"))
 import weft
 import hugging

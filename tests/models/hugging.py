@@ -133,19 +133,23 @@ def gpt2_logits(config, tensors, ids):
 # ---- LLaMA: Touvron et al. 2023 -------------------------------------------------------------------------------------------------
 
 
-def llama(seed=2, dtype=torch.float32, vocab=256, width=32, heads=4, shared=2, hidden=40, layers=2, epsilon=1e-6, theta=500.0, has_head=True):
+def llama(seed=2, dtype=torch.float32, vocab=256, width=32, heads=4, shared=2, hidden=40, layers=2, epsilon=1e-6, theta=500.0, has_head=True,
+          head_dim=None, scaling=None):
     config = {"model_type": "llama", "hidden_size": width, "num_attention_heads": heads, "num_key_value_heads": shared,
               "intermediate_size": hidden, "num_hidden_layers": layers, "vocab_size": vocab, "hidden_act": "silu", "rms_norm_eps": epsilon,
-              "rope_theta": theta, "rope_scaling": None, "attention_bias": False, "tie_word_embeddings": not has_head}
+              "rope_theta": theta, "rope_scaling": scaling, "attention_bias": False, "tie_word_embeddings": not has_head}
+    if head_dim:
+        config["head_dim"] = head_dim
+    head_dim = head_dim or width // heads
     w = Weights(seed, dtype)
     w.add("model.embed_tokens.weight", vocab, width)
     for i in range(layers):
         at = f"model.layers.{i}"
         w.norm(f"{at}.input_layernorm", width, has_bias=False)
-        w.linear(f"{at}.self_attn.q_proj", width, width, has_bias=False)
-        w.linear(f"{at}.self_attn.k_proj", width // heads * shared, width, has_bias=False)
-        w.linear(f"{at}.self_attn.v_proj", width // heads * shared, width, has_bias=False)
-        w.linear(f"{at}.self_attn.o_proj", width, width, has_bias=False)
+        w.linear(f"{at}.self_attn.q_proj", heads * head_dim, width, has_bias=False)
+        w.linear(f"{at}.self_attn.k_proj", shared * head_dim, width, has_bias=False)
+        w.linear(f"{at}.self_attn.v_proj", shared * head_dim, width, has_bias=False)
+        w.linear(f"{at}.self_attn.o_proj", width, heads * head_dim, has_bias=False)
         w.norm(f"{at}.post_attention_layernorm", width, has_bias=False)
         w.linear(f"{at}.mlp.gate_proj", hidden, width, has_bias=False)
         w.linear(f"{at}.mlp.up_proj", hidden, width, has_bias=False)
@@ -156,18 +160,37 @@ def llama(seed=2, dtype=torch.float32, vocab=256, width=32, heads=4, shared=2, h
     return config, w.tensors
 
 
-def turned(x, theta):
+def speed(pair, scaling):
+    """Of a pair, by LLaMA 3.1's table of waves, or linearly."""
+    kind = (scaling or {}).get("rope_type", (scaling or {}).get("type"))
+    if kind == "linear":
+        return pair / scaling["factor"]
+    if kind != "llama3":
+        return pair
+    wave, rows = 2 * math.pi / pair, scaling["original_max_position_embeddings"]
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    if wave < rows / high:
+        return pair
+    if wave > rows / low:
+        return pair / scaling["factor"]
+    smooth = (rows / wave - low) / (high - low)
+    return (1 - smooth) * pair / scaling["factor"] + smooth * pair
+
+
+def turned(x, theta, scaling):
     """[heads, rows, feature]: pairs f and f + feature / 2."""
     rows, feature = x.shape[-2:]
     half = feature // 2
-    angle = torch.arange(rows, dtype=x.dtype)[:, None] * theta ** (-torch.arange(half, dtype=x.dtype) * 2 / feature)
+    speeds = torch.tensor([speed(theta ** (-f * 2 / feature), scaling) for f in range(half)], dtype=x.dtype)
+    angle = torch.arange(rows, dtype=x.dtype)[:, None] * speeds
     a, b = x[..., :half], x[..., half:]
     return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
 
 def llama_logits(config, tensors, ids):
     w = {name: tensor.double() for name, tensor in tensors.items()}
-    heads, shared, theta = config["num_attention_heads"], config["num_key_value_heads"], config["rope_theta"]
+    heads, shared = config["num_attention_heads"], config["num_key_value_heads"]
+    turn = (config["rope_theta"], config["rope_scaling"])
 
     def norm(x, name):
         return x / (x.square().mean(-1, keepdim=True) + config["rms_norm_eps"]).sqrt() * w[f"{name}.weight"]
@@ -177,8 +200,8 @@ def llama_logits(config, tensors, ids):
         at = f"model.layers.{i}"
         h = norm(x, f"{at}.input_layernorm")
         q, k, v = (split(h @ w[f"{at}.self_attn.{name}_proj.weight"].T, n) for name, n in (("q", heads), ("k", shared), ("v", shared)))
-        k, v = (y.repeat_interleave(heads // shared, 0) for y in (turned(k, theta), v))
-        x = x + joined(attend(turned(q, theta), k, v, True)) @ w[f"{at}.self_attn.o_proj.weight"].T
+        k, v = (y.repeat_interleave(heads // shared, 0) for y in (turned(k, *turn), v))
+        x = x + joined(attend(turned(q, *turn), k, v, True)) @ w[f"{at}.self_attn.o_proj.weight"].T
         h = norm(x, f"{at}.post_attention_layernorm")
         up = F.silu(h @ w[f"{at}.mlp.gate_proj.weight"].T) * (h @ w[f"{at}.mlp.up_proj.weight"].T)
         x = x + up @ w[f"{at}.mlp.down_proj.weight"].T

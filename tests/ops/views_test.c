@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "measured.h"
 #include "oracle.h"
 #include "test.h"
 #include "weft/autodiff.h"
@@ -192,32 +191,9 @@ static void test_a_trip_of_an_lstm_copies_what_is_carried_alone(void)
     CHECK_EQ_INT(weft_graph_destroy(&b.graph), WEFT_OK);
 }
 
-static void test_what_is_planned_is_measured(void)
-{
-    for (int c = 0; c < N_CASES; c++)
-        for (int m = -1; m < oracle.n_meshes; m++) {
-            weft_error error = {0};
-            weft_program *program = NULL;
-            weft_layout *layout = NULL;
-            weft_oracle_build b = {.graph = weft_graph_create(3), .argument = cases[c].argument};
-            cases[c].build(&b);
-            const weft_values values = {b.outputs, b.n_outputs};
-            weft_mesh *mesh = m < 0 ? oracle.alone : oracle.meshes[m];
-            CHECK_OK(weft_layout_create(cases[c].layout, &layout, &error), error);
-            CHECK_OK(weft_compile(mesh, layout, values, NULL, &program, &error), error);
-            for (int run = 0; program != NULL && run < 2; run++) {
-                CHECK_OK(weft_oracle_fill(&b, program, &error), error);
-                CHECK_OK(weft_run(program, &error), error);
-                check_measured(program);
-            }
-            CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
-            CHECK_EQ_INT(weft_graph_destroy(&b.graph), WEFT_OK);
-            weft_layout_destroy(&layout);
-        }
-}
-
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
+#include "measured_cases.h"
 #include "scan_sweeps.h"
 
 /* What is made before a guard may not be the next value yet, whatever it is called behind it. */

@@ -4,6 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* How much slower a pair turns: by b; in `begin` rows, if there are any, those alone that turn less than twice there, and by b
+ * only those of half a turn. */
+static long double slower(const reference_with *with, long double speed)
+{
+    if (with->b == 0) return speed;
+    if (with->begin == 0) return speed / with->b;
+    const long double wave = 2 * acosl(-1) / speed, rows = (long double)with->begin;
+    if (wave < rows / 2) return speed;
+    if (wave > rows / 0.5L) return speed / with->b;
+    const long double share = (rows / wave - 0.5L) / (2 - 0.5L);
+    return (1 - share) * speed / with->b + share * speed;
+}
+
 /* A pair (x, z) as a complex number, times exp(i angle). Without positions the rows of `other` are counted. */
 void reference_rope(const reference_call *call)
 {
@@ -16,7 +29,7 @@ void reference_rope(const reference_call *call)
         const long double place = call->n_in > 1 ? element_get(&call->in[1], &p)
                                                  : (long double)point_at(&p, call->with.other);
         const long double angle =
-            place * powl(call->with.a, -(long double)pair / (long double)half);
+            place * slower(&call->with, powl(call->with.a, -(long double)pair / (long double)half));
         const reference_point a = point_set(&p, feature, pair),
                               b = point_set(&p, feature, pair + half);
         const long double real = element_get(x, &a), imaginary = element_get(x, &b);

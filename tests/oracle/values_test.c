@@ -163,11 +163,10 @@ static void test_every_op_is_in_a_graph_of_its_cases(void)
 /* Builders whose op is called otherwise. */
 static const char *group_of_builder(const char *builder)
 {
-    static const char *const others[][2] = {{"max", "reduce_max"},
-                                            {"prod", "reduce_prod"},
-                                            {"broadcast_to", "broadcast"},
-                                            {"attention_with", "attention"},
-                                            {"cross_entropy_with", "cross_entropy"}};
+    static const char *const others[][2] = {
+        {"max", "reduce_max"},         {"prod", "reduce_prod"},
+        {"broadcast_to", "broadcast"}, {"attention_with", "attention"},
+        {"rope_with", "rope"},         {"cross_entropy_with", "cross_entropy"}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(builder, others[i][0]) == 0) return others[i][1];
     return builder;

@@ -1,23 +1,15 @@
 """random_torch_test.py ROOT [SEED | --many N]: random programs of ops, in float64, on up to 8 ranks under random layouts, beside
 PyTorch: values, gradients, and gradients of those. What differs is made smaller before it is told.
 
-Exit status 77: PyTorch or numpy is not here. `./run bench --peers` installs it, and this test runs by that Python."""
+Exit status 77: PyTorch or numpy is not here (tests/with_torch.py)."""
 import os
 import random
 import sys
 
 root = sys.argv[1]
 sys.dont_write_bytecode = True
-try:
-    import numpy as np
-    import torch
-except ImportError as error:
-    peer = os.path.join(root, "build-bench", "peers", "bin", "python")
-    if os.path.exists(peer) and sys.executable != peer and not os.environ.get("WEFT_TEST_PEER"):
-        os.execve(peer, [peer, *sys.argv], {**os.environ, "WEFT_TEST_PEER": "1"})
-    print(f"skipped: {error}; ./run bench --peers installs PyTorch")
-    sys.exit(77)
-os.environ.pop("WEFT_TEST_PEER", None)
+sys.path.insert(0, os.path.join(root, "tests"))
+from with_torch import np, torch
 sys.path.insert(0, os.path.join(root, "python"))
 import weft
 import random_torch_more  # its ops too

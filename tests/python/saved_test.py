@@ -69,6 +69,9 @@ def test_a_net_is_loaded_without_its_code():
         return
     for mesh, layout in (("", ""), ("data:4", "batch:data"), ("model:2", "hidden:model"), ("a:3,b:2", "digit:a,pixel:b")):
         np.testing.assert_allclose(weft.load(path, mesh, layout)(image)["logits"], wanted, rtol=1e-4, atol=1e-5)
+    whole = weft.load(path, "data:2,model:2")  # its own layout, by the axes that are there
+    np.testing.assert_allclose(whole(image)["logits"], wanted, rtol=1e-4, atol=1e-5)
+    assert any(line.axes == ("data",) for line in whole.program.plan_traffic()), whole.program.plan_traffic()
     np.save(os.path.join(FOLDER, "image.npy"), image.numpy())
     status, said, why = run(path, "--input", f"image={FOLDER}/image.npy", "--output", f"{FOLDER}/out")
     assert status == 0, why

@@ -51,25 +51,9 @@ weft_status carry_format_of(const char *path, const char *name, bool is_there,
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-/* The new name is on the disk, not only on its way to it. */
-static weft_status sync_directory(const char *path, weft_error *error)
-{
-    char directory[MAX_PATH];
-    snprintf(directory, sizeof directory, "%s", path);
-    char *slash = strrchr(directory, '/');
-    if (slash) slash[slash == directory] = 0;
-    const int file = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool is_synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL);
-    const int reason = errno;
-    if (file >= 0) close(file);
-    return is_synced ? WEFT_OK
-                     : weft_fail(error, WEFT_IO, "cannot sync the directory of %.300s: %s", path,
-                                 strerror(reason));
-}
-
 /* Under the names of another program. */
 static weft_status write_turned(const weft_stored *stored, const carry_format *format,
-                                const char *path, carry_map *map, weft_error *error)
+                                const char *path, carry_map *map, int64_t most, weft_error *error)
 {
     source from;
     if (!format->write_source)
@@ -79,26 +63,18 @@ static weft_status write_turned(const weft_stored *stored, const carry_format *f
                          path, format->name);
     WEFT_TRY(carry_stored_source(stored, &from, error));
     weft_status status = carry_map_turn(map, &from, error);
-    if (status == WEFT_OK) status = format->write_source(&from, path, error);
+    if (status == WEFT_OK) status = carry_write(&from, format, path, most, error);
     from.close(&from);
     return status;
 }
 
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
-                         carry_map *map, weft_error *error)
+                         carry_map *map, int64_t most, weft_error *error)
 {
     char fresh[MAX_PATH];
-    const int length = snprintf(fresh, sizeof fresh, "%s.new", path);
-    if (length >= (int)sizeof fresh)
-        return weft_fail(error, WEFT_USAGE, "the path %.200s... has %d bytes; use a shorter one",
-                         path, length);
-    weft_status status =
-        map ? write_turned(stored, format, fresh, map, error) : format->write(stored, fresh, error);
-    if (status == WEFT_OK && rename(fresh, path) != 0)
-        status = weft_fail(error, WEFT_IO, "cannot write %.300s: %s", path, strerror(errno));
-    if (status == WEFT_OK) return sync_directory(path, error);
-    unlink(fresh);
-    return status;
+    if (map) return write_turned(stored, format, path, map, most, error);
+    WEFT_TRY(carry_fresh_name(path, fresh, sizeof fresh, error));
+    return carry_put(fresh, path, format->write(stored, fresh, error), error);
 }
 
 /* ---- import: what is believed ---------------------------------------------------------------- */
@@ -345,9 +321,7 @@ static weft_status fill(importer *m, weft_error *error)
 {
     for (int i = 0; i < m->from.n_tensors; i++) {
         const carried *t = &m->from.tensors[i];
-        int64_t bytes = (int64_t)weft_dtype_bytes(t->dtype);
-        for (int d = 0; d < t->n_dims; d++)
-            bytes *= t->sizes[d];
+        const int64_t bytes = carry_bytes_of(t);
         void *buffer = malloc((size_t)bytes + 1);
         if (!buffer) return weft_fail_memory(error, (size_t)bytes);
         weft_status status = m->from.read(&m->from, i, buffer, error);

@@ -77,9 +77,18 @@ weft_status carry_format_of(const char *path, const char *name, bool is_there,
                             const carry_format **format, weft_error *error);
 typedef struct carry_map carry_map;
 /* carry_export - every tensor of a checkpoint into one file, which is replaced whole or not at all; by a map all but slots, under
- * another program's names. map: NULL for none. Local. */
+ * another program's names, and into several files and an index where they are more than `most` bytes. map: NULL for none.
+ * most: 0: any number. Local. */
 weft_status carry_export(const weft_stored *stored, const carry_format *format, const char *path,
-                         carry_map *map, weft_error *error);
+                         carry_map *map, int64_t most, weft_error *error);
+/* carry_bytes_of - all elements of a tensor. carry_write - a source, as carry_export by a map. Local. */
+int64_t carry_bytes_of(const carried *tensor);
+weft_status carry_write(source *from, const carry_format *format, const char *path, int64_t most,
+                        weft_error *error);
+/* carry_fresh_name - where a file is written that then takes the place of `path`: carry_put does that, if status is WEFT_OK, or removes
+ * it. Local. */
+weft_status carry_fresh_name(const char *path, char *fresh, size_t bytes, weft_error *error);
+weft_status carry_put(const char *fresh, const char *path, weft_status status, weft_error *error);
 /* What is said beside a map: --sizes, and the folder of the file, whose config.json a map may read; NULL: none. */
 typedef struct carry_said {
     const char *sizes, *folder;
@@ -91,6 +100,8 @@ enum { CARRY_MAP_NAME = 32 };
  * carry_map_read     a JSON file, or the name of one that comes with Weft: gpt2
  * carry_map_for      the name of the one of these that has most of a source's names: theirs in a file, ours in a checkpoint
  * carry_map_options  options of gpt that the map, or config.json by it, says the model has: {"epsilon": "1e-6"}. Borrowed
+ * carry_map_config   the config.json that the map has to such a checkpoint (before carry_map_turn), by options of gpt {"epsilon": "1e-6"}
+ *                    that it was made with; NULL: none. Yours
  * carry_map_turn     as carry_map_lay, the other way: a checkpoint's source (carry_stored_source) as the other program has it
  * carry_map_of_dims  "w=pixel,hidden b=hidden": dims only; the other tensors stay as they are
  * carry_map_lay      the source becomes that of what the map makes of it. Borrows the map until the source is closed,
@@ -102,6 +113,7 @@ weft_status carry_map_of_dims(const char *text, const char *sizes, carry_map **m
 weft_status carry_map_for(const source *from, bool is_theirs, char name[CARRY_MAP_NAME],
                           weft_error *error);
 const json_t *carry_map_options(const carry_map *map);
+json_t *carry_map_config(const carry_map *map, const source *ours, const json_t *options);
 weft_status carry_map_turn(carry_map *map, source *from, weft_error *error);
 weft_status carry_map_lay(carry_map *map, source *from, weft_error *error);
 void carry_map_destroy(carry_map **map);

@@ -2,7 +2,8 @@
  *
  *     "config": {"sizes": {"kv": ["head_dim", "hidden_size / num_attention_heads"]},
  *                "options": {"epsilon": "rms_norm_eps", "activation": {"hidden_act": {"silu": "silu", "gelu": "gelu_erf"}}},
- *                "lacks": {"rope_scaling.rope_type": "scaled rotary positions"}}
+ *                "kinds": {"rope_scaling.rope_type": {"default": [], "linear": ["factor"]}},
+ *                "lacks": {"attention_bias": "map for such biases"}}
  *
  * Words are keys of config.json, with points between those of objects in objects. A list has several ways to say it, and the first with all its keys there is taken.
  */
@@ -116,13 +117,25 @@ static json_t *text_of(const json_t *value)
     return *text ? json_string(text) : NULL;
 }
 
+static weft_status fail_kind(const reading *r, const char *key, const char *kind, json_t *table,
+                             weft_error *error)
+{
+    const char *names[64], *name;
+    json_t *value;
+    int n = 0;
+    json_object_foreach(table, name, value) if (n < 64) names[n++] = name;
+    const char *near = weft_nearest(kind, names, n);
+    return weft_fail(error, WEFT_USAGE, "%.200s: %.60s is \"%.60s\", which our gpt has not%s%.60s",
+                     r->path, key, kind, near ? "; the nearest that it has is " : "",
+                     near ? near : "");
+}
+
 /* {"hidden_act": {"silu": "silu"}}: theirs by a table into ours. */
 static weft_status read_by_table(const reading *r, const char *option, json_t *tables,
                                  weft_error *error)
 {
-    const char *names[64], *key, *name;
-    json_t *table, *value;
-    int n = 0;
+    const char *key;
+    json_t *table;
     json_object_foreach(tables, key, table)
     {
         json_t *said = value_of(r, key);
@@ -133,11 +146,7 @@ static weft_status read_by_table(const reading *r, const char *option, json_t *t
             json_object_set(r->map->options, option, (json_t *)ours);
             continue;
         }
-        json_object_foreach(table, name, value) if (n < 64) names[n++] = name;
-        const char *near = weft_nearest(text, names, n);
-        return weft_fail(error, WEFT_USAGE,
-                         "%.200s: %.60s is \"%.60s\", which our gpt has not%s%.60s", r->path, key,
-                         text, near ? "; the nearest that it has is " : "", near ? near : "");
+        return fail_kind(r, key, text, table, error);
     }
     return WEFT_OK;
 }
@@ -151,6 +160,28 @@ static weft_status read_option(const reading *r, const char *option, json_t *wor
     json_t *text = text_of(value_of(r, key));
     if (!text) return fail(r, key, " is neither a number nor a text, and gpt's ", option, error);
     json_object_set_new(r->map->options, option, text);
+    return WEFT_OK;
+}
+
+/* What there are several kinds of: those that our gpt has, and the keys beside that each wants. */
+static weft_status check_kinds(const reading *r, json_t *kinds, weft_error *error)
+{
+    const char *key;
+    char beside[200];
+    json_t *table;
+    json_object_foreach(kinds, key, table)
+    {
+        const char *kind = json_string_value(value_of(r, key));
+        const json_t *wanted = kind ? json_object_get(table, kind) : NULL;
+        if (kind && !wanted) return fail_kind(r, key, kind, table, error);
+        for (size_t i = 0; i < json_array_size(wanted); i++) {
+            const char *word = json_string_value(json_array_get(wanted, i));
+            snprintf(beside, sizeof beside, "%.*s%.60s", (int)(strrchr(key, '.') + 1 - key), key,
+                     word);
+            if (!json_is_number(value_of(r, beside)))
+                return fail(r, beside, " is no number, and it is needed by what is ", kind, error);
+        }
+    }
     return WEFT_OK;
 }
 
@@ -182,6 +213,7 @@ static weft_status read_all(const reading *r, json_t *by, json_t *sizes, weft_er
         WEFT_TRY(read_size(r, name, words, sizes, error));
     json_object_foreach(json_object_get(by, "options"), name, words)
         WEFT_TRY(read_option(r, name, words, error));
+    WEFT_TRY(check_kinds(r, json_object_get(by, "kinds"), error));
     return check_lacks(r, json_object_get(by, "lacks"), error);
 }
 

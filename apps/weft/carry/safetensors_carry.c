@@ -23,20 +23,12 @@ static void add_number(json_t *metadata, const char *key, unsigned long long num
     json_object_set_new(metadata, key, json_string(text));
 }
 
-static int64_t bytes_of(const carried *t)
-{
-    int64_t bytes = (int64_t)weft_dtype_bytes(t->dtype);
-    for (int d = 0; d < t->n_dims; d++)
-        bytes *= t->sizes[d];
-    return bytes;
-}
-
 /* metadata: NULL: without dims. */
 static void add_tensor(json_t *header, json_t *metadata, const carried *t, int64_t *at)
 {
     char key[KEY];
     json_t *sizes = json_array();
-    const int64_t bytes = bytes_of(t);
+    const int64_t bytes = carry_bytes_of(t);
     for (int d = 0; d < t->n_dims; d++)
         json_array_append_new(sizes, json_integer(t->sizes[d]));
     snprintf(key, sizeof key, "dims.%s", t->name);
@@ -92,7 +84,7 @@ static weft_status fail_write(const char *path, weft_error *error)
 static weft_status write_tensors(source *from, const char *path, FILE *file, weft_error *error)
 {
     for (int i = 0; i < from->n_tensors; i++) {
-        const size_t bytes = (size_t)bytes_of(&from->tensors[i]);
+        const size_t bytes = (size_t)carry_bytes_of(&from->tensors[i]);
         void *buffer = malloc(bytes + 1);
         if (!buffer) return weft_fail_memory(error, bytes);
         weft_status status = from->read(from, i, buffer, error);

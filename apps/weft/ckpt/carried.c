@@ -1,4 +1,4 @@
-/* carried: `weft ckpt export | import`: checkpoints to and from other programs' files, by their names or ours.
+/* carried: `weft ckpt import`: checkpoints from other programs' files, by their names or ours.
  *
  * A map, or the config.json beside a file, says more of the model than its tensors do. That goes into model.json beside the
  * checkpoint, and the files of its vocabulary into a folder there. So `gpt sample` needs no options.
@@ -18,8 +18,8 @@ enum { MAX_PATH = 4096 };
 /* ---- which map -------------------------------------------------------------------------------- */
 
 /* A map by its name, or that of the names which there are. */
-static weft_status read_named(const ckpt_call *c, const source *from, bool is_theirs,
-                              const carry_said *said, carry_map **map, weft_error *error)
+weft_status ckpt_read_named(const ckpt_call *c, const source *from, bool is_theirs,
+                            const carry_said *said, carry_map **map, weft_error *error)
 {
     char name[CARRY_MAP_NAME];
     if (!c->has_names) return carry_map_read(c->map, said, map, error);
@@ -27,7 +27,7 @@ static weft_status read_named(const ckpt_call *c, const source *from, bool is_th
     return carry_map_read(name, said, map, error);
 }
 
-static weft_status check_map(const ckpt_call *c, weft_error *error)
+weft_status ckpt_check_map(const ckpt_call *c, weft_error *error)
 {
     if (!c->has_names || !*c->map) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
@@ -35,67 +35,11 @@ static weft_status check_map(const ckpt_call *c, weft_error *error)
                      "one of the two");
 }
 
-/* ---- export ----------------------------------------------------------------------------------- */
-
-/* By our names, or those of a map. */
-static weft_status write_stored(const ckpt_call *c, const weft_stored *stored,
-                                const carry_format *format, weft_error *error)
-{
-    carry_map *map = NULL;
-    source from;
-    if (!*c->map && !c->has_names) return carry_export(stored, format, c->paths[1], NULL, error);
-    WEFT_TRY(carry_stored_source(stored, &from, error));
-    weft_status status = read_named(c, &from, false, &(carry_said){.sizes = c->sizes}, &map, error);
-    from.close(&from);
-    if (status == WEFT_OK) status = carry_export(stored, format, c->paths[1], map, error);
-    carry_map_destroy(&map);
-    return status;
-}
-
-weft_status ckpt_export(ckpt_call *c, weft_error *error)
-{
-    weft_stored *stored = NULL;
-    const carry_format *format;
-    const char *file = c->paths[1];
-    struct stat facts = {0};
-    WEFT_TRY(check_map(c, error));
-    WEFT_TRY(carry_format_of(file, c->format, false, &format, error));
-    WEFT_TRY(weft_stored_open(c->paths[0], &stored, error));
-    const weft_status status = write_stored(c, stored, format, error);
-    if (status == WEFT_OK) {
-        c->json = ckpt_stored_json(stored);
-        json_object_set_new(c->json, "file", json_string(file));
-        json_object_set_new(c->json, "format", json_string(format->name));
-    }
-    if (status == WEFT_OK && !c->is_json && (*c->map || c->has_names) && stat(file, &facts) == 0)
-        printf("%s: %lld bytes, by the names of %s\n", file, (long long)facts.st_size,
-               c->has_names ? "Hugging Face" : c->map);
-    else if (status == WEFT_OK && !c->is_json)
-        printf("%s: %d tensors, %lld bytes\n", file, weft_stored_n_tensors(stored),
-               (long long)ckpt_bytes_of(stored));
-    weft_stored_close(&stored);
-    return status;
-}
-
 /* ---- import: its folder ----------------------------------------------------------------------- */
 
 /* What a folder of Hugging Face's calls its tensors. */
 static const char *const tensor_files[] = {"model.safetensors.index.json", "model.safetensors"};
-/* Its vocabulary, which goes along. */
-static const char *const word_files[] = {"vocab.json",        "merges.txt",
-                                         "encoder.json",      "vocab.bpe",
-                                         "tokenizer.json",    "tokenizer_config.json",
-                                         "added_tokens.json", "special_tokens_map.json"};
-enum {
-    N_TENSOR_FILES = sizeof tensor_files / sizeof *tensor_files,
-    N_WORD_FILES = sizeof word_files / sizeof *word_files
-};
-
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
+enum { N_TENSOR_FILES = sizeof tensor_files / sizeof *tensor_files };
 
 /* The file of a folder, and the folder of a file. */
 static weft_status find_file(const char *said, char *file, char *folder, weft_error *error)
@@ -107,7 +51,7 @@ static weft_status find_file(const char *said, char *file, char *folder, weft_er
     snprintf(file, MAX_PATH, "%s", said);
     snprintf(folder, MAX_PATH, "%s", said);
     char *slash = strrchr(folder, '/');
-    if (!is_folder(said)) {
+    if (!ckpt_is_folder(said)) {
         snprintf(slash ? slash + 1 : folder, 2, ".");
         return WEFT_OK;
     }
@@ -122,38 +66,14 @@ static weft_status find_file(const char *said, char *file, char *folder, weft_er
 
 /* ---- import: what goes along ------------------------------------------------------------------ */
 
-static weft_status copy_file(const char *from, const char *to, weft_error *error)
-{
-    char buffer[1 << 14];
-    FILE *in = fopen(from, "rbe");
-    if (!in) return weft_fail(error, WEFT_IO, "cannot open %.300s: %s", from, strerror(errno));
-    FILE *out = fopen(to, "wbe");
-    bool is_good = out != NULL;
-    for (size_t n; is_good && (n = fread(buffer, 1, sizeof buffer, in)) > 0;)
-        is_good = fwrite(buffer, 1, n, out) == n;
-    is_good = is_good && !ferror(in);
-    if (out) is_good = fclose(out) == 0 && is_good;
-    fclose(in);
-    return is_good ? WEFT_OK
-                   : weft_fail(error, WEFT_IO, "cannot write %.300s: %s", to, strerror(errno));
-}
-
 /* Into DIR/words, when the folder has a vocabulary of pairs. */
 static weft_status copy_words(const char *folder, const char *directory, json_t *options,
                               weft_error *error)
 {
-    char from[MAX_PATH], to[MAX_PATH];
+    char to[MAX_PATH];
     int n = 0;
     snprintf(to, sizeof to, "%.4000s/words", directory);
-    for (int i = 0; i < N_WORD_FILES; i++) {
-        snprintf(from, sizeof from, "%.4000s/%s", folder, word_files[i]);
-        if (access(from, F_OK) != 0) continue;
-        if (n++ == 0 && mkdir(to, 0777) != 0 && errno != EEXIST)
-            return weft_fail(error, WEFT_IO, "cannot make the folder %.300s: %s", to,
-                             strerror(errno));
-        snprintf(to, sizeof to, "%.4000s/words/%s", directory, word_files[i]);
-        WEFT_TRY(copy_file(from, to, error));
-    }
+    WEFT_TRY(ckpt_copy_words(folder, to, &n, error));
     if (n > 0) json_object_set_new(options, "tokens", json_string("words"));
     return WEFT_OK;
 }
@@ -211,7 +131,7 @@ static weft_status find_map(const ckpt_call *c, const carry_format *format, cons
     source from = {0};
     if (!c->has_names) return carry_map_read(c->map, said, map, error);
     WEFT_TRY(format->open(file, &from, error));
-    const weft_status status = read_named(c, &from, true, said, map, error);
+    const weft_status status = ckpt_read_named(c, &from, true, said, map, error);
     if (from.close) from.close(&from);
     return status;
 }
@@ -221,7 +141,7 @@ static weft_status read_map(const ckpt_call *c, const carry_format *format, cons
 {
     const bool has_map = *c->map || c->has_names;
     *map = NULL;
-    WEFT_TRY(check_map(c, error));
+    WEFT_TRY(ckpt_check_map(c, error));
     if (*c->dims && has_map)
         return weft_fail(error, WEFT_USAGE,
                          "--dims and --%s: a map names dims itself; give one of the two",

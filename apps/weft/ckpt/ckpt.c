@@ -20,6 +20,8 @@ static const option options[] = {
      "hf: those of Hugging Face's models, by the map that fits", "ours hf"},
     {"sizes", OPTION_LIST, "", "NAME=N ...", "Options",
      "import: sizes of dims that --map or --dims have in one dim of the file, as heads*kv"},
+    {"shard-bytes", OPTION_COUNT, "0", "N", "Options",
+     "export by --names or --map: more than N bytes go into several files, with an index; 0: one"},
     {"json", OPTION_FLAG, "no", "", "Options", "the same as data"},
 };
 const option_table ckpt_table = {
@@ -32,7 +34,8 @@ const option_table ckpt_table = {
              "weft ckpt import FILE DIR            such a file as a checkpoint in DIR\n"
              "weft ckpt import FILE DIR --names hf a Hugging Face model: its folder or file\n"
              "weft ckpt export PATH FILE --names hf\n"
-             "                                     with the names of such a model\n"
+             "                                     with the names of such a model; into a\n"
+             "                                     folder with config.json and vocabulary\n"
              "weft ckpt import FILE DIR --map gpt2 that of another program, by a map\n"
              "\n"
              "PATH is a checkpoint (step_...), a folder of them, or a run: then its newest.\n",
@@ -229,6 +232,7 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     c->map = settings_text(s, "map");
     c->sizes = settings_text(s, "sizes");
     c->has_names = settings_is(s, "names", "hf");
+    c->shard_bytes = settings_count(s, "shard-bytes");
     const bool is_import = subcommands[which].run == ckpt_import;
     if ((*c->dims || *c->sizes) && !is_import)
         return weft_fail(error, WEFT_USAGE, "ckpt %s: --dims and --sizes are for ckpt import",
@@ -236,6 +240,10 @@ static weft_status answer(int which, int n, char **arguments, const settings *s,
     if ((*c->map || c->has_names) && !is_import && subcommands[which].run != ckpt_export)
         return weft_fail(error, WEFT_USAGE,
                          "ckpt %s: --map and --names are for ckpt import and ckpt export",
+                         subcommands[which].name);
+    if (c->shard_bytes > 0 && !(subcommands[which].run == ckpt_export && (*c->map || c->has_names)))
+        return weft_fail(error, WEFT_USAGE,
+                         "ckpt %s: --shard-bytes is for ckpt export with --names or --map",
                          subcommands[which].name);
     const weft_status status = subcommands[which].run(c, error);
     if (c->json && c->is_json) {

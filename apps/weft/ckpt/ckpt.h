@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "../../app.h"
+#include "../carry/carry.h"
 #include "weft/checkpoint.h"
 
 /* ckpt_main - arguments [n]: from the subcommand on. returns the exit status. */
@@ -18,6 +19,7 @@ typedef struct ckpt_call {
     const char *format;             /* --format */
     const char *dims, *map, *sizes; /* --dims, --map, --sizes; "": not said */
     bool has_names;                 /* --names hf */
+    int64_t shard_bytes;            /* --shard-bytes; 0: one file */
     json_t *json;                   /* the answer as data */
     bool is_json;                   /* else it prints for a person */
     int code;                       /* exit status when nothing failed */
@@ -32,5 +34,14 @@ weft_status ckpt_export(ckpt_call *c, weft_error *error);
 weft_status ckpt_import(ckpt_call *c, weft_error *error);
 /* ckpt_diff - the subcommand; its exit status is 1 when they differ. Local. */
 weft_status ckpt_diff(ckpt_call *c, weft_error *error);
+
+/* ckpt_check_map - whether --names and --map go together. ckpt_read_named - the map by its name, or that of the names which there
+ * are. Local. */
+weft_status ckpt_check_map(const ckpt_call *c, weft_error *error);
+weft_status ckpt_read_named(const ckpt_call *c, const source *from, bool is_theirs,
+                            const carry_said *said, carry_map **map, weft_error *error);
+/* ckpt_copy_words - files of a vocabulary from one folder into another, which is made where there are any. n: out, how many. Local. */
+weft_status ckpt_copy_words(const char *from, const char *to, int *n, weft_error *error);
+bool ckpt_is_folder(const char *path);
 
 #endif

@@ -22,7 +22,8 @@ static const option options[] = {
      "write outputs there, NAME.npy: rows of all batches, and of others what the last step left"},
     {"save", OPTION_TEXT, "", "DIR", "Options", "at the end a checkpoint of its variables, there"},
     {"mesh", OPTION_TEXT, "", "AXES", "Options", "as for gpt; without it, that of the file"},
-    {"layout", OPTION_TEXT, "", "RULES", "Options", "as for gpt; without it, that of the file"},
+    {"layout", OPTION_TEXT, "", "RULES", "Options",
+     "as for gpt; without it, that of the file, by the axes that the mesh has"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
     APP_EXTEND_OPTIONS("Options"),
     {"dry-run", OPTION_FLAG, "no", "", "Options", "print the plan in place of running it"},
@@ -52,11 +53,33 @@ typedef struct job {
 
 /* ---- what it is ---------------------------------------------------------------------------------- */
 
+/* The file's rules for another mesh than its own: by the axes that are there ("batch:data?"). To be freed; NULL: no memory. */
+static char *rules_where_there(const char *layout)
+{
+    char *text = malloc(2 * strlen(layout) + 2), *to = text;
+    for (const char *at = layout; text && (*to = *at) != '\0'; at++, to++) {
+        const bool ends = at[1] == '\0' || at[1] == ',' || at[1] == '+';
+        if (ends && *at != '?' && *at != ',' && *at != '+') *++to = '?';
+    }
+    return text;
+}
+
+static weft_status take_layout(settings *s, const weft_saved *saved, weft_error *error)
+{
+    if (saved->mesh == NULL || strcmp(settings_text(s, "mesh"), saved->mesh) == 0)
+        return settings_default(s, "layout", saved->layout, error);
+    char *rules = rules_where_there(saved->layout);
+    if (rules == NULL) return weft_fail_memory(error, strlen(saved->layout));
+    const weft_status status = settings_default(s, "layout", rules, error);
+    free(rules);
+    return status;
+}
+
 /* What was saved with it is taken where nothing else is said. */
 static weft_status take_defaults(settings *s, const weft_saved *saved, weft_error *error)
 {
     if (saved->mesh) WEFT_TRY(settings_default(s, "mesh", saved->mesh, error));
-    if (saved->layout) WEFT_TRY(settings_default(s, "layout", saved->layout, error));
+    if (saved->layout) WEFT_TRY(take_layout(s, saved, error));
     if (saved->checkpoint) WEFT_TRY(settings_default(s, "checkpoint", saved->checkpoint, error));
     return WEFT_OK;
 }
@@ -191,6 +214,15 @@ static weft_status print_json(const job *j, weft_error *error)
     return app_json_status(error);
 }
 
+/* A rule, as batch:data+pod?, names the axis. */
+static bool has_axis(const char *layout, const char *axis)
+{
+    const size_t n = strlen(axis);
+    for (const char *at = layout; (at = strstr(at, axis)) != NULL; at += n)
+        if (at > layout && strchr(":+", at[-1]) && strchr("?,+", at[n])) return true;
+    return false;
+}
+
 static weft_status run_steps(job *j, weft_error *error)
 {
     for (int64_t step = 1; step <= j->steps; step++) {
@@ -204,12 +236,29 @@ static weft_status run_steps(job *j, weft_error *error)
     return WEFT_OK;
 }
 
+/* Of the file's rules none may be left. */
+static void warn_of_copies(const job *j)
+{
+    const int n_ranks = weft_mesh_n_ranks(j->mesh);
+    const char *origin = settings_origin(j->s, "layout");
+    const bool is_said = strcmp(origin, "default") != 0 && strcmp(origin, "run.json") != 0;
+    bool is_split = n_ranks == 1 || is_said;
+    for (int a = 0; a < weft_mesh_n_axes(j->mesh) && !is_split; a++)
+        is_split = has_axis(weft_layout_text(j->layout), weft_mesh_axis_name(j->mesh, a));
+    if (is_split || !weft_mesh_is_root(j->mesh)) return;
+    fprintf(stderr,
+            "weft run: no rule of the file's layout (%s) has an axis of the mesh %s: each of %d "
+            "ranks computes everything; give --layout\n",
+            j->saved->layout ? j->saved->layout : "none", weft_mesh_text(j->mesh), n_ranks);
+}
+
 static weft_status run(job *j, weft_world *world, weft_error *error)
 {
     const bool is_plan = settings_flag(j->s, "dry-run");
     WEFT_TRY(app_begin(j->s, is_plan, world, error));
     WEFT_TRY(load(j, error));
     WEFT_TRY(app_lay_out(j->s, is_plan, world, &j->mesh, &j->layout, error));
+    warn_of_copies(j);
     WEFT_TRY(weft_compile(j->mesh, j->layout, j->saved->outputs, NULL, &j->program, error));
     if (is_plan) return print_plan(j, error);
     WEFT_TRY(restore(j, error));

@@ -187,7 +187,7 @@ typedef struct weft_multi_head_options {
     /* in place of weft_attention_with: by keys and values that are kept, say; NULL: that */
     weft_attend attend;
     void *attend_context;
-    double rotary_base; /* of weft_rope; 0: 10000 */
+    weft_rope_options rotary; /* how they are turned; all 0: as weft_rope does */
 } weft_multi_head_options;
 
 /* weft_multi_head - out(attention(query(x), key(memory), value(memory))).
@@ -231,7 +231,7 @@ typedef struct weft_transformer_options {
     weft_experts_facts *facts; /* out, of the experts; NULL: none */
     bool is_gated;  /* of up, as of weft_dense_options: layers "<name>/up" and "<name>/up/gate" */
     double epsilon; /* of its norms, as of weft_norm_options */
-    double rotary_base; /* as of weft_multi_head_options */
+    weft_rope_options rotary; /* as of weft_multi_head_options */
 } weft_transformer_options;
 
 /* weft_transformer - returns x's dims, embed last. */

@@ -362,6 +362,16 @@ WEFT_API weft_value weft_attention_with(weft_value q, weft_value k, weft_value v
  * turned by position / base^(2 f / feature). So q.k depends on how far apart rows are. base: 0 is 10000.
  * positions  i32, any of x's dims but feature: weft_iota(graph, WEFT_I32, seq); of one token its place, a scalar. No gradient. */
 WEFT_API weft_value weft_rope(weft_value x, weft_value positions, weft_dim feature, double base);
+/* weft_rope_options - of rotary positions that reach farther than a model was first trained for: pairs turn `factor` times slower.
+ * With `rows` it is those alone that turn less than `low` times in so many rows: pairs that turn `high` times or more stay, and
+ * between the two are pairs of both (LLaMA 3.1). Without `rows` all of them. */
+typedef struct weft_rope_options {
+    double base;   /* 0: 10000 */
+    double factor; /* 0 or 1: none turn slower */
+    double low, high, rows;
+} weft_rope_options;
+WEFT_API weft_value weft_rope_with(weft_value x, weft_value positions, weft_dim feature,
+                                   const weft_rope_options *options);
 /* alibi: [heads, query, memory]: -slope |query - memory|, a bias of attention; slopes are 2^(-8/n), 2^(-16/n), ... of n heads,
  * where n is a power of two. memory has another name than query: attention's column. */
 WEFT_API weft_value weft_alibi(weft_graph *graph, weft_dtype dtype, weft_dim heads, weft_dim query,

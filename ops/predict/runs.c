@@ -53,7 +53,7 @@ static weft_status open_lines(runs *r, weft_arena *arena)
     for (uint32_t s = 0; s < r->t->plan->n_steps; s++)
         r->lines[r->t->steps[s].queue].room += r->t->steps[s].meeting != 0;
     for (uint32_t q = 0; q < n_queues; q++) {
-        line *l = &r->lines[q];
+        queue_line *l = &r->lines[q];
         l->steps = weft_arena_take(arena, (l->room + 1) * sizeof *l->steps);
         l->at = weft_arena_take(arena, n * sizeof *l->at);
         l->begin = weft_arena_take(arena, 3 * n * sizeof *l->begin);

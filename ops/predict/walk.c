@@ -33,7 +33,7 @@ static const meeting *meeting_of(const runs *r, uint32_t s)
     return &r->meetings[r->t->steps[s].meeting - 1];
 }
 
-static void take_head(const runs *r, line *l, int k)
+static void take_head(const runs *r, queue_line *l, int k)
 {
     const bool is_there = l->at[k] < l->n;
     const uint32_t s = is_there ? l->steps[l->at[k]] : 0;
@@ -43,7 +43,7 @@ static void take_head(const runs *r, line *l, int k)
 }
 
 /* Heads that are over make room for those behind them. */
-static void bring_up(runs *r, line *l)
+static void bring_up(runs *r, queue_line *l)
 {
     bool has_heads = false;
     for (int k = 0; k < r->n; k++) {
@@ -68,7 +68,7 @@ static void bring_all_up(runs *r)
 }
 
 /* Exchanges that are over in all columns leave the list. */
-static void make_room(runs *r, line *l)
+static void make_room(runs *r, queue_line *l)
 {
     uint32_t first = l->n;
     for (int k = 0; k < r->n; k++)
@@ -81,7 +81,7 @@ static void make_room(runs *r, line *l)
 
 static void line_up(runs *r, uint32_t s)
 {
-    line *l = &r->lines[r->t->steps[s].queue];
+    queue_line *l = &r->lines[r->t->steps[s].queue];
     if (l->n == l->room && l->is_live) bring_up(r, l);
     if (l->n == l->room) make_room(r, l);
     l->steps[l->n++] = s;
@@ -101,7 +101,7 @@ static void charge(const runs *r, double from)
     for (uint32_t q = 0; q < r->t->plan->n_queues; q++)
         if (r->lines[q].is_live && r->lines[q].begin[0] <= from) shares += r->lines[q].cpu[0];
     for (uint32_t q = 0; q < r->t->plan->n_queues && shares > 0; q++) {
-        const line *l = &r->lines[q];
+        const queue_line *l = &r->lines[q];
         if (l->is_live && l->begin[0] <= from)
             r->notes->sums[l->steps[l->at[0]]].charged += lost * l->cpu[0] / shares;
     }
@@ -114,7 +114,7 @@ static void look_at_queues(runs *r)
         r->until[k] = INFINITY;
     }
     for (uint32_t q = 0; q < r->t->plan->n_queues; q++) {
-        const line *l = &r->lines[q];
+        const queue_line *l = &r->lines[q];
         if (l->is_live)
             weft_columns_look(r->n, r->now, l->begin, l->end, l->cpu, r->taken, r->until);
     }
@@ -335,7 +335,7 @@ static void reset(runs *r)
 {
     const size_t n = (size_t)r->n;
     for (uint32_t q = 0; q < r->t->plan->n_queues; q++) {
-        line *l = &r->lines[q];
+        queue_line *l = &r->lines[q];
         l->n = 0;
         l->is_live = false;
         memset(l->at, 0, n * sizeof *l->at);

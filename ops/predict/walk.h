@@ -70,13 +70,13 @@ typedef struct due {
 
 /* A queue's exchanges that are not over in all columns, one after the other: those that began ahead of it are over in a column by the time
  * that its head begins. */
-typedef struct line {
+typedef struct queue_line {
     uint32_t *steps; /* [n] */
     uint32_t n, room;
     uint32_t *at;              /* [columns] the head's place in `steps`; n: there is none */
     double *begin, *end, *cpu; /* [columns] the head's; infinity: there is none */
     bool is_live;              /* some column has a head */
-} line;
+} queue_line;
 
 /* A column is a kind of rank of a run: kind c of run i is column c * n_runs + i. */
 typedef struct runs {
@@ -90,7 +90,7 @@ typedef struct runs {
     double *now;         /* [n] when what it computes goes on */
     double *over;        /* [n_queues][n] when the last exchange of each queue is over */
     double *begin, *end; /* [n_flights][n] of each exchange's last time */
-    line *lines;         /* [n_queues] */
+    queue_line *lines;   /* [n_queues] */
     uint32_t n_live;     /* lines that are */
     due *due;            /* [n_steps] */
     uint32_t

@@ -1,6 +1,6 @@
 /* megatron: the step of Megatron's model of 22 billion weights, predicted from the nominal machine a100x8, beside what was published:
  *
- *     megatron
+ *     megatron [MACHINE]
  *
  * Its attention of 2022 kept scores in memory: a product, softmax with its mask, dropout, a product. Weft's own attention does not. So
  * the model is planned with both. On 8 A100: tensor parallelism 8, a batch of 4 windows of 2,048 tokens.
@@ -140,11 +140,11 @@ static weft_status predict(const row *r, const weft_machine_model *model, weft_e
     return status;
 }
 
-int main(void)
+int main(int n, char **arguments)
 {
     weft_error error = WEFT_NO_ERROR;
     weft_machine_model *model = NULL;
-    weft_status status = weft_machine_model_read("a100x8", &model, &error);
+    weft_status status = weft_machine_model_read(n > 1 ? arguments[1] : "a100x8", &model, &error);
     printf("%-34s %8s %8s %8s %8s %9s %9s\n", "milliseconds", "step", "work", "exchange", "exposed",
            "published", "predicted /");
     for (int r = 0; r < ROWS && status == WEFT_OK; r++)

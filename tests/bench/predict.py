@@ -225,6 +225,9 @@ def measure_cell(cell, results, go, probe, folder):
     while len(rounds) < TRIES and not (rounds and rounds[-1]["moved"] <= MOVED):
         measure_own(cell, folder)
         found = train(cell, folder, steps=steps)
+        if more_steps(found) > 2 * steps:  # so few are over before the thread that reads has filled what it reads ahead
+            steps = more_steps(found)
+            found = train(cell, folder, steps=steps)
         after = probe()
         moved = max(abs(after[kind] / before[kind] - 1) for kind in after)
         rounds.append({**found, "moved": round(moved, 3), "product": after["product"], "stream": after["stream"]})

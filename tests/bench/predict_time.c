@@ -113,9 +113,8 @@ static weft_status measure_row(const row *r, weft_program *program, double plann
     weft_status status = know_kernels(program->plan, model, error);
     if (status == WEFT_OK) status = measure(program, model, n, &best, &p, error);
     if (status == WEFT_OK)
-        printf("%-38s %6d %6d %8.2f %8.2f %8.2f %8.0f   %.17g %.17g %.17g\n", r->what,
-               (int)weft_plan_n_steps(program), p.n_kinds, 1e3 * best.predict, 1e3 * best.draws,
-               1e3 * best.prices, 1e3 * planned, p.seconds, p.median_seconds, p.slow_seconds);
+        printf("%-38s %6d %6d %8.2f %8.2f %8.2f %8.0f\n", r->what, (int)weft_plan_n_steps(program),
+               p.n_kinds, 1e3 * best.predict, 1e3 * best.draws, 1e3 * best.prices, 1e3 * planned);
     weft_machine_model_destroy(&model);
     return status;
 }

@@ -157,7 +157,8 @@ static weft_status price_steps(scheduling *g, double *price)
     weft_plan *plan = g->plan;
     const weft_machine_model *machine = plan->build.machine;
     weft_clock clock = {0};
-    if (machine) WEFT_TRY(weft_clock_open(plan, machine, 0, 1, plan->arena, &clock, g->error));
+    if (machine)
+        WEFT_TRY(weft_clock_open(plan, machine, 0, plan->n_steps, plan->arena, &clock, g->error));
     for (uint32_t s = 0; s < g->n_steps; s++) {
         const weft_step *step = &plan->steps[s];
         price[s] = machine ? weft_clock_step(&clock, step, 0).seconds : usual_price(plan, step);

@@ -139,13 +139,13 @@ static int ranks_of_host(const weft_mesh *mesh, const weft_machine_model *model,
 }
 
 weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *model, int host_ranks,
-                            int n_kinds, weft_arena *arena, weft_clock *clock, weft_error *error)
+                            size_t n_asked, weft_arena *arena, weft_clock *clock, weft_error *error)
 {
     *clock = (weft_clock){.plan = plan, .model = model, .n_known = 64};
     clock->host_ranks = ranks_of_host(plan->mesh, model, host_ranks);
     clock->load = weft_load_of(model, clock->host_ranks);
     WEFT_TRY(weft_marks_make(clock->load, arena, &clock->marks, error));
-    while (clock->n_known < 2 * ((size_t)plan->n_steps + 1) * (size_t)n_kinds)
+    while (clock->n_known < 2 * n_asked)
         clock->n_known *= 2;
     clock->known = weft_arena_take(arena, clock->n_known * sizeof *clock->known);
     return clock->known ? WEFT_OK : weft_fail_memory(error, clock->n_known * sizeof *clock->known);

@@ -20,7 +20,7 @@ typedef struct weft_clock {
     const weft_load *load;
     weft_mark *marks; /* of the load */
     weft_known_work
-        *known; /* [n_known] a power of two, more than there are steps: open addressing */
+        *known; /* [n_known] a power of two, more than there are workloads: open addressing */
     size_t n_known;
 } weft_clock;
 
@@ -33,9 +33,10 @@ typedef struct weft_step_time {
 /* weft_clock_open - of a plan whose steps need not be ordered or indexed yet. What it notes lives in `arena`. Local.
  *
  * host_ranks  of the mesh on each host; 0: as many as the model's levels say, else all
- * n_kinds     of ranks that it will be asked about */
+ * n_asked     steps that it will be asked about, of all ranks */
 weft_status weft_clock_open(const weft_plan *plan, const weft_machine_model *model, int host_ranks,
-                            int n_kinds, weft_arena *arena, weft_clock *clock, weft_error *error);
+                            size_t n_asked, weft_arena *arena, weft_clock *clock,
+                            weft_error *error);
 /* weft_clock_step - a step once, undisturbed. Local. */
 weft_step_time weft_clock_step(weft_clock *clock, const weft_step *step, int rank);
 /* weft_clock_besides - what a run takes besides its steps, where `rank` has its inputs written before it. Local; pure. */

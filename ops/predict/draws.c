@@ -4,38 +4,54 @@
  * time it is drawn, by what was measured of it: a uniform number with its mean. A kind stands for many ranks, and the slowest
  * of them counts: its number is the largest of so many. Numbers are Philox, so a draw depends on its number alone.
  */
+#include "columns.h"
 #include "walk.h"
 #include "weft/philox.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { SEED = 20 };
+enum { SEED = 20, WORDS = 4 };
 
-static double slowest_of(const timeline *t, int c, uint32_t draw)
+typedef struct drawing {
+    uint32_t *kind, *draw; /* [columns] whose numbers they are */
+    double *slower, *same; /* [columns] by how much work takes longer; ones */
+    double *units;         /* [WORDS][columns] the numbers of `block` */
+    uint64_t block;        /* 0: none yet */
+} drawing;
+
+static double slowest_of(const timeline *t, uint32_t kind, uint32_t draw)
 {
-    uint32_t words[4];
-    weft_philox((weft_philox_key){SEED, (uint32_t)c, draw}, 0, words);
+    uint32_t words[WORDS];
+    weft_philox((weft_philox_key){SEED, kind, draw}, 0, words);
     const double ranks = (double)weft_mesh_n_ranks(t->plan->mesh) / t->classes.n;
     return 1 + t->clock.model->spread * pow(weft_philox_unit(words[0]), 1 / ranks);
 }
 
-/* The seconds are those of a step that nothing disturbs; the mean is longer by the spread. */
-static double factor_of(double spread, uint32_t word)
+/* Four steps of the list have their numbers from one block. */
+static const double *units_of(runs *r, uint32_t s)
 {
-    return 1 + 2 * fmin(spread, 1) * weft_philox_unit(word);
+    drawing *d = r->context;
+    const uint64_t block = 1 + s / WORDS;
+    if (block != d->block) weft_columns_draw(r->n, SEED, block, d->kind, d->draw, d->units);
+    d->block = block;
+    return d->units + (size_t)(s % WORDS) * (size_t)r->n;
 }
 
-static void draw_seconds(timeline *t, int c, uint32_t draw)
+/* The seconds are those of a step that nothing disturbs; the mean is longer by the spread. */
+static void drawn_tempo(runs *r, uint32_t s, double *seconds)
 {
-    uint32_t words[4] = {0};
-    rank_clock *clock = &t->clocks[c];
-    const double slower = slowest_of(t, c, draw);
-    for (uint32_t s = 0; s < t->plan->n_steps; s++) {
-        if (s % 4 == 0) weft_philox((weft_philox_key){SEED, (uint32_t)c, draw}, 1 + s / 4, words);
-        const bool is_work = weft_axes_of(&t->plan->steps[s]) == 0;
-        clock->seconds[s] = clock->usual[s] * factor_of(clock->spread[s], words[s % 4]);
-        if (is_work) clock->seconds[s] *= slower;
+    const timeline *t = r->t;
+    const drawing *d = r->context;
+    const size_t at = (size_t)t->steps[s].kind * (size_t)t->classes.n;
+    const double *slower = t->steps[s].meeting ? d->same : d->slower, *units = d->units;
+    for (int c = 0; c < t->classes.n; c++)
+        if (t->spread[at + (size_t)c] > 0) units = units_of(r, s);
+    for (int c = 0; c < t->classes.n; c++) {
+        const int k = c * r->n_runs;
+        const double twice = 2 * fmin(t->spread[at + (size_t)c], 1);
+        weft_columns_vary(r->n_runs, seconds + k, t->usual[at + (size_t)c], twice, units + k,
+                          slower + k);
     }
 }
 
@@ -45,25 +61,52 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static weft_status draw_all(timeline *t, int draws, double *seconds)
+static weft_status open(runs *r, const timeline *t, int draws, weft_arena *arena, drawing *d)
 {
-    for (int d = 0; d < draws; d++) {
-        for (int c = 0; c < t->classes.n; c++)
-            draw_seconds(t, c, (uint32_t)d);
-        WEFT_TRY(weft_walk(t));
-        seconds[d] = weft_walk_seconds(t);
+    WEFT_TRY(weft_runs_open(r, t, weft_runs_at_once(t, draws), NULL, arena));
+    const size_t n = (size_t)r->n;
+    *d = (drawing){.kind = weft_arena_take(arena, 2 * n * sizeof *d->kind),
+                   .slower = weft_arena_take(arena, (2 + WORDS) * n * sizeof *d->slower)};
+    if (!d->kind || !d->slower) return weft_fail_memory(t->error, (2 + WORDS) * n * sizeof(double));
+    d->draw = d->kind + n;
+    d->same = d->slower + n;
+    d->units = d->same + n;
+    r->tempo = drawn_tempo;
+    r->context = d;
+    for (size_t k = 0; k < n; k++) {
+        d->kind[k] = (uint32_t)k / (uint32_t)r->n_runs;
+        d->same[k] = 1;
     }
     return WEFT_OK;
 }
 
-weft_status weft_walk_draw(timeline *t, int draws, weft_prediction *prediction)
+/* Draws from `first` on, as many as are walked at once. */
+static void draw_some(runs *r, int first, int draws, double *seconds)
 {
-    double *seconds = calloc((size_t)draws, sizeof *seconds);
-    if (!seconds) return weft_fail_memory(t->error, (size_t)draws * sizeof *seconds);
-    const weft_status status = draw_all(t, draws, seconds);
-    qsort(seconds, (size_t)draws, sizeof *seconds, ascending);
+    drawing *d = r->context;
+    d->block = 0;
+    for (int k = 0; k < r->n; k++) {
+        d->draw[k] = (uint32_t)(first + k % r->n_runs);
+        d->slower[k] = slowest_of(r->t, d->kind[k], d->draw[k]);
+    }
+    weft_walk(r);
+    for (int i = 0; i < r->n_runs && first + i < draws; i++)
+        seconds[first + i] = weft_walk_seconds(r, i);
+}
+
+weft_status weft_walk_draw(const timeline *t, int draws, weft_arena *arena,
+                           weft_prediction *prediction)
+{
+    runs r;
+    drawing d;
+    const size_t n = (size_t)draws;
+    double *seconds = weft_arena_take(arena, n * sizeof *seconds);
+    if (!seconds) return weft_fail_memory(t->error, n * sizeof *seconds);
+    WEFT_TRY(open(&r, t, draws, arena, &d));
+    for (int first = 0; first < draws; first += r.n_runs)
+        draw_some(&r, first, draws, seconds);
+    qsort(seconds, n, sizeof *seconds, ascending);
     prediction->median_seconds = seconds[(draws - 1) / 2];
     prediction->slow_seconds = seconds[(draws - 1) * 95 / 100];
-    free(seconds);
-    return status;
+    return WEFT_OK;
 }

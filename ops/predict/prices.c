@@ -15,9 +15,9 @@
 typedef struct pricing {
     timeline t;
     uint32_t *group;           /* [n_steps] of a step, from 1; 0: it exchanges nothing */
-    double **seconds;          /* [classes.n] of [n_steps]: as they are with all exchanges */
     weft_priced_exchange *all; /* [n] by group */
     uint32_t n;
+    uint32_t first; /* of the groups that are left out: run i leaves out first + i */
 } pricing;
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
@@ -50,33 +50,43 @@ static uint32_t group_of(pricing *p, uint32_t s)
     return ++p->n;
 }
 
-static void find_groups(pricing *p)
+static void find_groups(pricing *p, const notes *noted)
 {
     for (uint32_t s = 0; s < p->t.plan->n_steps; s++) {
         if (weft_axes_of(&p->t.plan->steps[s]) == 0) continue;
         p->group[s] = group_of(p, s);
         weft_priced_exchange *price = &p->all[p->group[s] - 1];
         price->n_steps++;
-        price->times += p->t.sums[s].times;
-        price->seconds += p->t.sums[s].total;
+        price->times += noted->sums[s].times;
+        price->seconds += noted->sums[s].total;
     }
 }
 
 /* ---- walks without them ---------------------------------------------------------------------------------- */
 
-static void leave_out(pricing *p, uint32_t group)
+static void tempo_without(runs *r, uint32_t s, double *seconds)
 {
-    for (int c = 0; c < p->t.classes.n; c++)
-        for (uint32_t s = 0; s < p->t.plan->n_steps; s++)
-            p->t.clocks[c].seconds[s] = p->group[s] == group ? 0 : p->seconds[c][s];
+    const pricing *p = r->context;
+    const double *usual = p->t.usual + (size_t)p->t.steps[s].kind * (size_t)p->t.classes.n;
+    const uint32_t out = p->group[s] - p->first; /* of the runs, if it is of any */
+    for (int k = 0; k < r->n; k++)
+        seconds[k] = usual[k / r->n_runs];
+    for (uint32_t k = out; p->group[s] && out < (uint32_t)r->n_runs && k < (uint32_t)r->n;
+         k += (uint32_t)r->n_runs)
+        seconds[k] = 0;
 }
 
-static weft_status walk_without(pricing *p, double seconds)
+static weft_status walk_without(pricing *p, double seconds, weft_arena *arena)
 {
-    for (uint32_t g = 0; g < p->n; g++) {
-        leave_out(p, g + 1);
-        WEFT_TRY(weft_walk(&p->t));
-        p->all[g].price = seconds - weft_walk_seconds(&p->t);
+    runs r;
+    if (p->n == 0) return WEFT_OK;
+    WEFT_TRY(weft_runs_open(&r, &p->t, weft_runs_at_once(&p->t, (int)p->n), NULL, arena));
+    r.tempo = tempo_without;
+    r.context = p;
+    for (p->first = 1; p->first <= p->n; p->first += (uint32_t)r.n_runs) {
+        weft_walk(&r);
+        for (uint32_t i = 0; i < (uint32_t)r.n_runs && p->first + i <= p->n; i++)
+            p->all[p->first + i - 1].price = seconds - weft_walk_seconds(&r, (int)i);
     }
     return WEFT_OK;
 }
@@ -88,30 +98,19 @@ static int dearest_first(const void *a, const void *b)
     return x->first < y->first ? -1 : 1;
 }
 
-static weft_status open(pricing *p, weft_arena *arena)
+static weft_status find_prices(pricing *p, weft_arena *arena)
 {
-    const size_t n = p->t.plan->n_steps + 1, n_classes = (size_t)p->t.classes.n;
+    runs r;
+    notes noted;
+    const size_t n = p->t.plan->n_steps + 1;
     p->group = weft_arena_take(arena, n * sizeof *p->group);
     p->all = weft_arena_take(arena, n * sizeof *p->all);
-    p->seconds = weft_arena_take(arena, n_classes * sizeof *p->seconds);
-    if (!p->group || !p->all || !p->seconds)
-        return weft_fail_memory(p->t.error, n * sizeof *p->all);
-    for (size_t c = 0; c < n_classes; c++) {
-        p->seconds[c] = weft_arena_copy(arena, p->t.clocks[c].seconds, n * sizeof(double));
-        if (!p->seconds[c]) return weft_fail_memory(p->t.error, n * sizeof(double));
-    }
-    return WEFT_OK;
-}
-
-static weft_status find_prices(pricing *p, weft_arena *arena, const weft_predict_options *options)
-{
-    weft_predict_options once = *options;
-    once.draws = 0;
-    WEFT_TRY(weft_walk_open(&p->t, arena, &once));
-    WEFT_TRY(open(p, arena));
-    WEFT_TRY(weft_walk(&p->t));
-    find_groups(p);
-    WEFT_TRY(walk_without(p, weft_walk_seconds(&p->t)));
+    if (!p->group || !p->all) return weft_fail_memory(p->t.error, n * sizeof *p->all);
+    WEFT_TRY(weft_notes_open(&p->t, arena, &noted));
+    WEFT_TRY(weft_runs_open(&r, &p->t, 1, &noted, arena));
+    weft_walk(&r);
+    find_groups(p, &noted);
+    WEFT_TRY(walk_without(p, weft_walk_seconds(&r, 0), arena));
     qsort(p->all, p->n, sizeof *p->all, dearest_first);
     return WEFT_OK;
 }
@@ -124,10 +123,8 @@ weft_status weft_timeline_prices(const weft_plan *plan, const weft_machine_model
     weft_arena *arena = weft_arena_create();
     *n = 0;
     if (!arena) return weft_fail_memory(error, sizeof p);
-    weft_find_classes(plan, options->slow_by > 0 ? options->slow_rank : -1, &p.t.classes);
-    weft_status status =
-        weft_clock_open(plan, model, options->host_ranks, p.t.classes.n, arena, &p.t.clock, error);
-    if (status == WEFT_OK) status = find_prices(&p, arena, options);
+    weft_status status = weft_walk_open(&p.t, model, options, arena);
+    if (status == WEFT_OK) status = find_prices(&p, arena);
     if (status == WEFT_OK) *n = (int)p.n;
     for (int i = 0; i < *n && i < room; i++)
         prices[i] = p.all[i];

@@ -199,6 +199,44 @@ static void test_trips_count(void)
     }
 }
 
+/* Exchanges of a body go on up to its end, whoever reads what they bring: as those do that bring something for the next trip. */
+static int let_go_on_to_the_end(weft_plan *plan)
+{
+    uint32_t end = plan->n_steps;
+    int n = 0;
+    for (uint32_t s = plan->n_steps; s-- > 0;) {
+        weft_step *step = &plan->steps[s];
+        if (step->kind == WEFT_STEP_END) end = s;
+        if (step->kind != WEFT_STEP_CONVERT || step->scan == 0) continue;
+        step->until = end;
+        n++;
+    }
+    return n;
+}
+
+/* A product of 480 ns, the exchange of 240 us, and 60 ns of other work at most: the next trip does not begin before the exchange is
+ * over, though its queue would let it. */
+static void test_what_begins_in_a_trip_is_over_at_its_end(void)
+{
+    planned p;
+    open_planned(&p, "data:2", "batch:data");
+    const weft_shape out = WEFT_DIMS(((weft_dim){"in", 10}), ((weft_dim){"out", 6}));
+    const weft_value x =
+        input(&p, "x", WEFT_DIMS(((weft_dim){"batch", 8}), ((weft_dim){"in", 10})));
+    const weft_value y =
+        input(&p, "y", WEFT_DIMS(((weft_dim){"batch", 8}), ((weft_dim){"out", 6})));
+    const weft_value zero = weft_constant(p.graph, WEFT_F32, out, 0);
+    const weft_value trip = weft_scan_begin(p.graph, 1000), sum = weft_scan_carry(zero);
+    weft_scan_next(sum, weft_relu(weft_einsum(out, x, weft_add(y, weft_mean(sum)))));
+    weft_scan_end(trip);
+    plan(&p, WEFT_VALUES(weft_scan_last(sum)));
+    CHECK_EQ_INT(let_go_on_to_the_end(p.program->plan), 1);
+    const weft_prediction t = predict(&p, plain_machine("0"), NULL);
+    CHECK(t.seconds > 0.999999 * 1000 * (240e-6 + 480e-9));
+    CHECK(t.seconds < 1.000001 * 1000 * (240e-6 + 540e-9));
+    close_planned(&p);
+}
+
 static void test_levels(void)
 {
     static const char slow_net[] = ", {\"name\": \"far\", \"ranks\": 0, \"latency_seconds\": 0.5, "
@@ -427,6 +465,7 @@ int main(void)
     RUN(test_all_wait_for_a_slow_rank);
     RUN(test_ranks_with_blocks_of_two_sizes);
     RUN(test_trips_count);
+    RUN(test_what_begins_in_a_trip_is_over_at_its_end);
     RUN(test_levels);
     RUN(test_a_group_on_several_hosts);
     RUN(test_measured_kernels);

@@ -7,7 +7,7 @@
 #   hosts.sh linkdown host1           cut its cable;  hosts.sh linkup host1  puts it back
 #   hosts.sh slow host1 200mbit 1ms   what it sends goes at that rate, and arrives so much later (whole ms or us). Where the
 #                                     kernel has no netem, HOSTS_DELAY_LINE has to name the helper that delays (delay_line.c).
-#                                     After a pause 256 KB go at once; with a fourth word, even, they go at that rate too
+#                                     After a pause 256 KB go at once; with a fourth word, even, 20 KB
 #   hosts.sh line host1               seconds of a core that this helper has taken so far; nothing where there is none
 #   hosts.sh pids host1               the processes on it, as numbers of this machine
 #   hosts.sh crash host1              SIGKILL to all of them
@@ -74,34 +74,23 @@ crash() {
 # Its own end of the cable: one shaper a direction. The burst lets large segments through whole: cut into packets, they would
 # take more of the cores than the job.
 slow() {
-    local host=$1 rate=$2 delay=${3:-0ms} even=${4:-} pid
+    local host=$1 rate=$2 delay=${3:-0ms} even=${4:-} pid segment=65536 burst=256k
     pid=$(keeper "$host")
     command -v tc >/dev/null || skip "tc is not installed (Debian: iproute2)"
+    [ "$even" != even ] || { segment=16384 burst=20k; } # no less than a segment
+    nsenter --target "$pid" --net ip link set eth0 gso_max_size $segment
     nsenter --target "$pid" --net tc qdisc del dev eth0 root 2>/dev/null || true
-    if [ "$even" = even ]; then
-        unlay_line "$host"
-        nsenter --target "$pid" --net tc qdisc add dev eth0 root netem delay "$delay" rate "$rate" 2>/dev/null ||
-            lay_line "$host" "$delay" "$(bytes_a_second "$rate")"
-        return 0
-    fi
-    nsenter --target "$pid" --net tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst 256k latency 400ms 2>/dev/null ||
+    nsenter --target "$pid" --net tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst $burst latency 400ms 2>/dev/null ||
         skip "this kernel has no tbf (CONFIG_NET_SCH_TBF)"
     unlay_line "$host"
     [ "$delay" != 0ms ] || return 0
     nsenter --target "$pid" --net tc qdisc add dev eth0 parent 1:1 netem delay "$delay" 2>/dev/null || lay_line "$host" "$delay"
 }
 
-bytes_a_second() {
-    case $1 in
-        *mbit) echo $((${1%mbit} * 125000)) ;;
-        *) die "a rate of $1; write 400mbit" ;;
-    esac
-}
-
 # What comes from a host enters the helper's device in place of the switch, and leaves it into the switch. What goes to the
 # host never meets it.
 lay_line() {
-    local host=$1 delay=$2 rate=${3:-0} i=${1#host} net tap port us
+    local host=$1 delay=$2 i=${1#host} net tap port us
     net=$(cat "$state/net")
     tap=weft${net}d$i port=weft${net}v$i
     case $delay in
@@ -111,7 +100,7 @@ lay_line() {
     esac
     [ -x "${HOSTS_DELAY_LINE:-}" ] || skip "this kernel has no netem, and HOSTS_DELAY_LINE names no helper that delays"
     "$HOSTS_DELAY_LINE" check || exit $?
-    setsid "$HOSTS_DELAY_LINE" "$tap" "$us" "$rate" </dev/null >"$state/line$i.log" 2>&1 &
+    setsid "$HOSTS_DELAY_LINE" "$tap" "$us" </dev/null >"$state/line$i.log" 2>&1 &
     echo $! >"$state/line$i"
     until ip link set "$tap" master "weft$net" up 2>/dev/null; do
         kill -0 "$(cat "$state/line$i")" 2>/dev/null || die "the delay line did not start: $(cat "$state/line$i.log")"

@@ -58,6 +58,18 @@ weft_search_link weft_search_link_through(const searching *s, const double near[
     return link;
 }
 
+weft_search_link weft_search_link_along(const searching *s, const weft_search_axis *axis)
+{
+    double near[WEFT_MAX_LEVELS];
+    const double others = 1 - 1.0 / axis->size;
+    if (axis->size < 2) return s->links[axis->level];
+    weft_search_meeting(s->options->machine, axis, near);
+    const weft_search_link whole = weft_search_link_through(s, near);
+    return (weft_search_link){.seconds = whole.seconds / others,
+                              .share_seconds = whole.share_seconds / others,
+                              .most_share = s->links[axis->level].most_share};
+}
+
 /* An exchange over several axes may be at a farther level: there it may take less, and less of the cores. */
 weft_status weft_search_links_find(searching *s)
 {

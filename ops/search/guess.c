@@ -26,6 +26,7 @@ typedef struct guess {
     const searching *s;
     const weft_search_outline *outline;
     const weft_search_setting *setting;
+    double seconds[WEFT_MAX_AXES]; /* a byte through a rank's link along an axis */
 } guess;
 
 static const weft_search_role *role_at(const guess *g, int axis)
@@ -86,12 +87,11 @@ static double axis_seconds(const guess *g, const weft_search_work *work, int axi
 {
     const weft_search_axis *a = &g->outline->axes[axis];
     const weft_level *level = &g->s->options->machine->levels[a->level];
-    const double whole = cut_bytes(g, work, axis, WHOLE) / level->bytes_per_second;
+    const double whole = cut_bytes(g, work, axis, WHOLE) * g->seconds[axis];
     double best = whole + alone * (1 - 1.0 / a->size) / SHOWN;
     for (uint64_t left = work->dims & role_at(g, axis)->reach; left != 0; left &= left - 1) {
         const double bytes = cut_bytes(g, work, axis, __builtin_ctzll(left));
-        best =
-            fmin(best, bytes / level->bytes_per_second + (bytes > 0 ? level->latency_seconds : 0));
+        best = fmin(best, bytes * g->seconds[axis] + (bytes > 0 ? level->latency_seconds : 0));
     }
     return best;
 }
@@ -108,9 +108,11 @@ static double alone_seconds(const guess *g, const weft_search_work *work, int ax
 double weft_search_guess_exchanges(const searching *s, const weft_search_outline *outline,
                                    const weft_search_setting *setting)
 {
-    const guess g = {s, outline, setting};
+    guess g = {s, outline, setting, {0}};
     const weft_search_profile *profile = &s->profiles[setting->profile];
     double seconds = 0, loops = 0;
+    for (int a = 0; a < outline->n; a++)
+        g.seconds[a] = weft_search_link_along(s, &outline->axes[a]).seconds;
     for (int w = 0; w < profile->n_works; w++) {
         const weft_search_work *work = &profile->works[w];
         if (!work->is_kernel) loops += work->times;

@@ -283,6 +283,8 @@ void weft_search_meeting(const weft_machine_model *machine, const weft_search_ax
                          double near[WEFT_MAX_LEVELS]);
 /* What an exchange takes for each byte that a rank has in the end, where no more ranks are near each other than that. */
 weft_search_link weft_search_link_through(const searching *s, const double near[WEFT_MAX_LEVELS]);
+/* A byte through a rank's link in an exchange along the axis alone. */
+weft_search_link weft_search_link_along(const searching *s, const weft_search_axis *axis);
 
 /* ---- tolls.c ------------------------------------------------------------------------------------ */
 

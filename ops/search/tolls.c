@@ -31,10 +31,7 @@ static void find_links(tolling *t)
     for (int a = 0; a < t->outline->n; a++) {
         const weft_search_axis *axis = &t->outline->axes[a];
         weft_search_meeting(t->s->options->machine, axis, t->near[a]);
-        const weft_search_link whole = weft_search_link_through(t->s, t->near[a]);
-        t->links[a] = (weft_search_link){.seconds = whole.seconds / others(t, a),
-                                         .share_seconds = whole.share_seconds / others(t, a),
-                                         .most_share = t->s->links[axis->level].most_share};
+        t->links[a] = weft_search_link_along(t->s, axis);
     }
 }
 

@@ -20,16 +20,7 @@ typedef struct strip {
 } strip;
 
 /* Rows of each operand whose products are added while a sum is in a register, in order: its bits are those of one at a time. */
-enum { AT_ONCE = 4, LINE = 64 };
-
-/* The next of them, `left` being those at hand and behind: they may lie far apart, and no processor asks for all by itself. */
-static void ask_rows(const void *rows, int64_t stride, int64_t bytes, int64_t left)
-{
-    const int64_t n = left < 2 * AT_ONCE ? left - AT_ONCE : AT_ONCE;
-    for (int64_t r = 0; r < n; r++)
-        for (int64_t at = 0; at < bytes; at += LINE)
-            __builtin_prefetch((const char *)rows + r * stride + at);
-}
+enum { AT_ONCE = 4 };
 
 #define STRIDED(s, A, of_a, B, of_b, R, SUM)                                                       \
     WEFT_TARGET_CLONES static void add_rows_##s(SUM *sum, const A *a, const B *b, const strip *x)  \
@@ -37,8 +28,6 @@ static void ask_rows(const void *rows, int64_t stride, int64_t bytes, int64_t le
         int64_t left = x->times;                                                                   \
         const int64_t na = x->next_a, nb = x->next_b;                                              \
         for (; left >= AT_ONCE; left -= AT_ONCE, a += AT_ONCE * na, b += AT_ONCE * nb) {           \
-            ask_rows(a + AT_ONCE * na, na * (int64_t)sizeof *a, x->n * (int64_t)sizeof *a, left);  \
-            ask_rows(b + AT_ONCE * nb, nb * (int64_t)sizeof *b, x->n * (int64_t)sizeof *b, left);  \
             WEFT_IVDEP                                                                             \
             for (int64_t i = 0; i < x->n; i++) {                                                   \
                 SUM of_i = sum[i];                                                                 \

@@ -1,26 +1,13 @@
 /* reduce_columns.c: rows that enter many states side by side, a group of them at once; see reduce_state.h.
  *
- * A state is read and written once for a group, and what can be worked out in the elements' own numbers is: a largest element and
- * its place, the exponentials of lse below a maximum that the group has in common, the mean and squares of moments. A group
- * whose maximum is no finite number, or whose sum or squares overflow, enters element by element. Where groups begin is decided by the
- * first row alone, so a result's bits are too.
+ * A state is read and written once for a group, and what can be worked out in the elements' own numbers is: a largest element
+ * and its place, the exponentials of lse below a maximum that the group has in common. A group whose maximum is no finite number
+ * enters element by element. Where groups begin is decided by the first row alone, so a result's bits are too. To ask for the
+ * next group's rows gained nothing, nor did a mean and squares of a group for moments.
  */
 #include "cpu/reduce_merge.h"
 
-enum { GROUP = 8, LONG_GROUP = 16, LINE = 64 };
-
-/* The rows of the next group, of n elements each: they lie far apart, and no processor asks for all of them by itself. */
-static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t at = 0; at < n; at += LINE)
-            __builtin_prefetch(x + r * stride + at);
-}
-
-/* What is asked for while `rows` rows are left, a group of which is at hand. */
-#define ASK_NEXT(T, x, stride, rows, group, n)                                                     \
-    ask_rows((const char *)((x) + (group) * (stride)), (stride) * (int64_t)sizeof(T),              \
-             (rows) - (group) < (group) ? (rows) - (group) : (group), (n) * (int64_t)sizeof(T))
+enum { GROUP = 8, LONG_GROUP = 16 };
 
 /* `step` of each element of the rows, four rows at a time: what it goes on with is loaded and stored once for four. */
 #define BY_FOUR(rows, n, load, step, store)                                                        \
@@ -63,7 +50,6 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
         const T *restrict x = data;                                                                \
         (void)index;                                                                               \
         for (; rows >= GROUP; rows -= GROUP, x += GROUP * stride) {                                \
-            ASK_NEXT(T, x, stride, rows, GROUP, n);                                                \
             for (int64_t i = 0; i < n; i++) {                                                      \
                 LOAD_##of EIGHT(step) STORE_##of                                                   \
             }                                                                                      \
@@ -94,7 +80,6 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
         const T *restrict x = data;                                                                \
         (void)index;                                                                               \
         for (; rows >= GROUP; rows -= GROUP, x += GROUP * stride) {                                \
-            ASK_NEXT(T, x, stride, rows, GROUP, n);                                                \
             for (int64_t i = 0; i < n; i++) {                                                      \
                 T best = x[i];                                                                     \
                 int odd = best != best;                                                            \
@@ -127,7 +112,6 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
         W place[WEFT_COLUMNS];                                                                     \
         for (int64_t some; rows > 0; rows -= some, x += some * stride, index += some) {            \
             some = rows < LONG_GROUP ? rows : LONG_GROUP;                                          \
-            ASK_NEXT(T, x, stride, rows, some, n);                                                 \
             for (int64_t i = 0; i < n; i++)                                                        \
                 best[i] = x[i], place[i] = 0;                                                      \
             for (W r = 1; r < (W)some; r++)                                                        \
@@ -146,7 +130,7 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
         }                                                                                          \
     }
 
-/* ---- lse and moments ------------------------------------------------------------------------- */
+/* ---- lse ------------------------------------------------------------------------- */
 
 #define MOST(r, T)                                                                                 \
     {                                                                                              \
@@ -202,80 +186,10 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
         T most[WEFT_COLUMNS];                                                                      \
         for (int64_t some; rows > 0; rows -= some, x += some * stride) {                           \
             some = rows < LONG_GROUP ? rows : LONG_GROUP;                                          \
-            ASK_NEXT(T, x, stride, rows, some, n);                                                 \
             if (group_most_##suffix(state, x, stride, some, n, most))                              \
                 group_lse_##suffix(state, x, stride, some, n, most);                               \
             else                                                                                   \
                 each_lse_##suffix(state, x, stride, some, n, index);                               \
-        }                                                                                          \
-    }
-
-#define ADD_IN(r) all += (double)y[(r)*stride + i];
-#define SQUARE(r, T)                                                                               \
-    {                                                                                              \
-        const T d = x[(r)*stride + i] - mid;                                                       \
-        all += d * d;                                                                              \
-    }
-#define SQUARE_f32(r) SQUARE(r, float)
-#define SQUARE_f64(r) SQUARE(r, double)
-
-/* Means in double; squares about the mean as a T, and what rounding lost is taken out again, as of a row. */
-#define GROUP_MOMENTS(T, suffix)                                                                   \
-    WEFT_TARGET_CLONES static bool group_mean_##suffix(                                            \
-        const T *restrict x, int64_t stride, int64_t rows, int64_t n, double *restrict mean)       \
-    {                                                                                              \
-        const double share = 1.0 / (double)rows;                                                   \
-        int odd = 0;                                                                               \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            mean[i] = (double)x[i];                                                                \
-        const T *restrict y = x + stride;                                                          \
-        BY_FOUR(rows - 1, n, double all = mean[i], ADD_IN, (mean[i] = all))                        \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            odd |= !(mean[i] - mean[i] == 0);                                                      \
-            mean[i] *= share;                                                                      \
-        }                                                                                          \
-        return !odd;                                                                               \
-    }                                                                                              \
-    WEFT_TARGET_CLONES static bool group_moments_##suffix(                                         \
-        double *restrict state, const T *restrict x, int64_t stride, int64_t rows, int64_t n,      \
-        const double *restrict mean)                                                               \
-    {                                                                                              \
-        T square[WEFT_COLUMNS], about[WEFT_COLUMNS];                                               \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            square[i] = 0, about[i] = (T)mean[i];                                                  \
-        BY_FOUR(rows, n, const T mid = about[i];                                                   \
-                T all = square[i], SQUARE_##suffix, (square[i] = all))                             \
-        int odd = 0;                                                                               \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            odd |= !(square[i] - square[i] == 0);                                                  \
-        if (odd) return false;                                                                     \
-        /* as many elements are in one column's state as in another's */                           \
-        const double na = state[0], nb = (double)rows, count = na + nb;                            \
-        const double share = nb / count, weight = na * nb / count;                                 \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const double a = state[C1 + i], b = mean[i], delta = b - a;                            \
-            const double lost = b - (double)about[i];                                              \
-            const double exact = (double)square[i] - nb * lost * lost;                             \
-            const double between = delta * (delta * weight);                                       \
-            state[i] = count;                                                                      \
-            state[C1 + i] = na == 0 ? b : joint_mean(a, b, share);                                 \
-            state[C2 + i] += (exact < 0 ? 0 : exact) + (na == 0 ? 0 : between);                    \
-        }                                                                                          \
-        return true;                                                                               \
-    }                                                                                              \
-    COLUMN(each_moments_##suffix, T, C, const double count = a + 1.0; const double old = b;        \
-           a = count; b = joint_mean(old, v, 1.0 / count); c += (v - old) * (v - b))               \
-    static void column_moments_##suffix(double *state, const void *data, int64_t stride,           \
-                                        int64_t rows, int64_t n, int64_t index)                    \
-    {                                                                                              \
-        const T *x = data;                                                                         \
-        double mean[WEFT_COLUMNS];                                                                 \
-        for (int64_t some; rows > 0; rows -= some, x += some * stride) {                           \
-            some = rows < LONG_GROUP ? rows : LONG_GROUP;                                          \
-            ASK_NEXT(T, x, stride, rows, some, n);                                                 \
-            if (!group_mean_##suffix(x, stride, some, n, mean) ||                                  \
-                !group_moments_##suffix(state, x, stride, some, n, mean))                          \
-                each_moments_##suffix(state, x, stride, some, n, index);                           \
         }                                                                                          \
     }
 
@@ -289,7 +203,8 @@ static void ask_rows(const char *x, int64_t stride, int64_t rows, int64_t n)
 #define FLOAT_COLUMNS(T, suffix)                                                                   \
     COLUMN(column_prod_##suffix, T, A, a *= v)                                                     \
     GROUP_LSE(T, suffix)                                                                           \
-    GROUP_MOMENTS(T, suffix)
+    COLUMN(column_moments_##suffix, T, C, const double count = a + 1.0; const double old = b;      \
+           a = count; b = joint_mean(old, v, 1.0 / count); c += (v - old) * (v - b))
 
 COLUMNS(float, f32, int32_t)
 COLUMNS(double, f64, int64_t)

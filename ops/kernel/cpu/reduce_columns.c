@@ -1,9 +1,9 @@
 /* reduce_columns.c: rows that enter many states side by side, a group of them at once; see reduce_state.h.
  *
- * A state is read and written once for a group, and what can be worked out in the elements' own numbers is: a largest element
- * and its place, the exponentials of lse below a maximum that the group has in common. A group whose maximum is no finite number
- * enters element by element. Where groups begin is decided by the first row alone, so a result's bits are too. To ask for the
- * next group's rows gained nothing, nor did a mean and squares of a group for moments.
+ * A state is read and written once for a group. Before that, a largest element and its place are found in the elements' own
+ * numbers, and the exponentials of lse are taken below a maximum that the group has in common. Infinite maxima and NaN enter
+ * element by element. Groups begin at the first row, so a result's bits depend on that alone. To ask for the next group's rows
+ * gained nothing, nor did a mean and squares of a group for moments.
  */
 #include "cpu/reduce_merge.h"
 

@@ -192,7 +192,7 @@ SQUARE(word8)
 
 /* Squares of SIDE x SIDE words turned in registers: pairs of rows, 1, 2 and 4 apart, exchange the halves of pairs of words that lie as
  * far apart. */
-enum { SIDE = 8 };
+enum { SIDE = 8, PAIR = 2 * SIDE };
 typedef uint32_t words __attribute__((vector_size(SIDE * sizeof(uint32_t))));
 #define EXCHANGE(r, by, l0, l1, l2, l3, l4, l5, l6, l7, h0, h1, h2, h3, h4, h5, h6, h7)            \
     for (int i_ = 0; i_ < SIDE; i_++)                                                              \
@@ -202,23 +202,40 @@ typedef uint32_t words __attribute__((vector_size(SIDE * sizeof(uint32_t))));
             (r)[i_ + (by)] = __builtin_shufflevector(a_, b_, h0, h1, h2, h3, h4, h5, h6, h7);      \
         }
 
+/* A line of either side is a pair of squares: both are turned one after the other, and the lines of a later pair are asked for, as
+ * they lie pages apart. Rows that lie a power of two apart share few places of a cache, and would be gone by the next round. */
+static void ask_squares(const job *j, char *to, const char *from, int64_t i, int64_t rows,
+                        int64_t l)
+{
+    const int64_t bytes = sizeof(word4);
+    if (l + SIDE > j->n) return;
+    for (int k = 0; k < SIDE; k++)
+        __builtin_prefetch(from + ((l + k) * j->from_stride + i) * bytes);
+    for (int64_t k = i; k < rows && l % PAIR == 0; k++)
+        __builtin_prefetch(to + (k * j->to_stride + l) * bytes, 1);
+}
+
 WEFT_TARGET_CLONES static void turned_word4(const job *j, char *to, const char *from, int64_t begin,
                                             int64_t end, int64_t rows)
 {
     const int64_t from_stride = j->from_stride, to_stride = j->to_stride;
     const int64_t whole_rows = rows / SIDE * SIDE, whole = begin + (end - begin) / SIDE * SIDE;
-    for (int64_t i = 0; i < whole_rows; i += SIDE)
+    for (int64_t i = 0; i < whole_rows; i += PAIR)
         for (int64_t l = begin; l < whole; l += SIDE) {
-            const word4 *x = (const word4 *)(const void *)from + l * from_stride + i;
-            word4 *y = (word4 *)(void *)to + i * to_stride + l;
-            words r[SIDE];
-            for (int k = 0; k < SIDE; k++)
-                memcpy(&r[k], x + k * from_stride, sizeof r[k]);
-            EXCHANGE(r, 1, 0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15)
-            EXCHANGE(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)
-            EXCHANGE(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
-            for (int k = 0; k < SIDE; k++)
-                memcpy(y + k * to_stride, &r[k], sizeof r[k]);
+            const int64_t pair = i + PAIR < whole_rows ? i + PAIR : whole_rows;
+            ask_squares(j, to, from, i, pair, l + PAIR);
+            for (int64_t h = i; h < pair; h += SIDE) {
+                const word4 *x = (const word4 *)(const void *)from + l * from_stride + h;
+                word4 *y = (word4 *)(void *)to + h * to_stride + l;
+                words r[SIDE];
+                for (int k = 0; k < SIDE; k++)
+                    memcpy(&r[k], x + k * from_stride, sizeof r[k]);
+                EXCHANGE(r, 1, 0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15)
+                EXCHANGE(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)
+                EXCHANGE(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
+                for (int k = 0; k < SIDE; k++)
+                    memcpy(y + k * to_stride, &r[k], sizeof r[k]);
+            }
         }
     square_word4(j, to, from, whole, end, whole_rows);
     square_word4(j, to + (size_t)(whole_rows * to_stride) * sizeof(word4),

@@ -30,6 +30,9 @@ void weft_team_destroy(weft_team **team);
 /* body(argument, m) for every member m < n_called, each on its own thread; returns when all are
  * done. */
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument);
+/* The same for bodies that neither wait for each other nor ask which thread they run on: the caller, done with its own, runs those
+ * that their members have not begun. */
+void weft_team_share(weft_team *team, int n_called, weft_team_body body, void *argument);
 /* What a member waits for. Borrowed; read from any thread. */
 weft_wait_sign *weft_team_sign(weft_team *team, int member);
 

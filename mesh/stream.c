@@ -1,8 +1,9 @@
 /* stream: the CPU's stream: a team of lanes that cuts a loop into one contiguous piece a lane.
  *
  * Pieces are dealt out by lane number, not by order of arrival, so with the same number of lanes the same lane always
- * works on the same elements: sums have the same bits, and data stays in that core's cache. Bodies whose bits do not
- * depend on who does what may let lanes help each other (work_sharing.c).
+ * works on the same elements: sums have the same bits, and data stays in that core's cache. A lane that is late has its piece
+ * done for it, in its name (team.c). Bodies whose bits do not depend on who does what may let lanes help each other
+ * (work_sharing.c).
  */
 #include "mesh_internal.h"
 
@@ -122,7 +123,7 @@ static void run_loop(loop *l)
     if (l->n_pieces == 1)
         run_piece(l, 0);
     else
-        weft_team_run(stream->team, l->n_pieces, run_piece, l);
+        weft_team_share(stream->team, l->n_pieces, run_piece, l);
 }
 
 void weft_parallel(weft_stream *stream, int64_t count, int64_t grain, weft_piece body,

@@ -3,6 +3,10 @@
  * Each member has a word of its own, on its own cache line, that the caller advances to start it;
  * members that a run does not need stay asleep. A waiter looks for a while, then yields, then
  * sleeps in the kernel (weft_word_sleep).
+ *
+ * A member's part of a run may be begun by the member or, where parts do not wait for each other, by the caller
+ * (weft_team_share). So a member whose core a stranger holds is waited for only if it is in the middle of its part. That is
+ * seldom: threads that share their cores give them up between two parts (weft_stint_pass).
  */
 #include "mesh_internal.h"
 
@@ -13,9 +17,11 @@ enum { LINE = 64 };
 
 typedef struct member {
     _Alignas(LINE) weft_word go; /* advanced by one for each run it takes part in */
+    _Atomic uint32_t begun;      /* the last of these that somebody has begun */
     weft_team *team;
     pthread_t thread;
     int index;
+    weft_stint stint;
     _Alignas(LINE) weft_wait_sign sign;
 } member;
 
@@ -58,6 +64,13 @@ static uint32_t wait_change(weft_word *word, uint32_t old, weft_waiter wait)
     return now;
 }
 
+/* Who asks first has the member's part of this run: the member, or the caller in its place. */
+static bool begin(member *m, uint32_t run)
+{
+    uint32_t before = run - 1;
+    return weft_sync_replace(&m->begun, &before, run);
+}
+
 static void *member_main(void *argument)
 {
     member *self = argument;
@@ -65,10 +78,12 @@ static void *member_main(void *argument)
     for (uint32_t seen = 0;;) {
         seen = wait_change(&self->go, seen,
                            (weft_waiter){"the team to begin", 0, team->patience, &self->sign, 0});
+        if (!begin(self, seen)) continue;
         weft_sync_reads(&team->body);
         if (team->body == NULL) return NULL; /* the team is being destroyed */
         team->body(team->argument, self->index);
         if (weft_sync_sub(&team->left.value, 1) == 1) weft_word_wake(&team->left, WEFT_OF_THREADS);
+        weft_stint_pass(&self->stint);
     }
 }
 
@@ -109,20 +124,43 @@ static void start_run(weft_team *team, int n_called)
     }
 }
 
-void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument)
+static void call(weft_team *team, int n_called, weft_team_body body, void *argument)
 {
-    if (n_called > 1) {
-        weft_sync_store_relaxed(&team->view.owner, weft_this_thread());
-        weft_sync_writes(&team->body);
-        team->body = body;
-        team->argument = argument;
-        start_run(team, n_called);
-    }
-    body(argument, 0);
+    weft_sync_store_relaxed(&team->view.owner, weft_this_thread());
+    weft_sync_writes(&team->body);
+    team->body = body;
+    team->argument = argument;
+    start_run(team, n_called);
+}
+
+static void await(weft_team *team)
+{
     const weft_waiter wait = {"the others of the team", WEFT_ANY, team->patience,
                               &team->members[0].sign, 0};
     for (uint32_t left = weft_sync_load(&team->left.value); left != 0;)
         left = wait_change(&team->left, left, wait);
+}
+
+void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument)
+{
+    if (n_called > 1) call(team, n_called, body, argument);
+    body(argument, 0);
+    if (n_called > 1) await(team);
+}
+
+void weft_team_share(weft_team *team, int n_called, weft_team_body body, void *argument)
+{
+    if (n_called > 1) call(team, n_called, body, argument);
+    body(argument, 0);
+    for (int i = 1; i < n_called; i++) {
+        member *m = &team->members[i];
+        if (!begin(m, weft_sync_load_relaxed(&m->go.value))) continue;
+        body(argument, i);
+        (void)weft_sync_sub(&team->left.value, 1);
+    }
+    if (n_called == 1) return;
+    await(team);
+    weft_stint_pass(&team->members[0].stint);
 }
 
 void weft_team_destroy(weft_team **team)

@@ -60,6 +60,27 @@ void weft_waiter_end(weft_waiter *wait)
     wait->is_shown = false;
 }
 
+/* A stint is shorter than the time between two ticks of a common kernel (250 a second), at which it takes cores away. */
+enum { STINT_NS = 2500000, SHARED_NS = 100000000 };
+
+void weft_stint_pass(weft_stint *stint)
+{
+    int64_t now = weft_system_now();
+    if (now - stint->began < STINT_NS) return;
+    int64_t n = weft_system_preempted();
+    bool is_shared = n != stint->n_preempted; /* a stint has just begun, then */
+    if (!is_shared && now < stint->shared_until) {
+        weft_system_yield();
+        now = weft_system_now();
+        const int64_t before = n;
+        n = weft_system_preempted();
+        is_shared = n != before;
+    }
+    if (is_shared) stint->shared_until = now + SHARED_NS;
+    stint->n_preempted = n;
+    stint->began = now;
+}
+
 void weft_word_sleep(weft_word *word, uint32_t old, weft_reach reach, int64_t timeout_ns,
                      const weft_waiter *wait)
 {

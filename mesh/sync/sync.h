@@ -111,6 +111,16 @@ static inline double weft_sync_seconds(void)
     return 1e-9 * (double)weft_sync_now();
 }
 
+/* How long a thread has had its core, and whether others want it. Zero at first; that thread's alone. */
+typedef struct weft_stint {
+    int64_t began, shared_until; /* ns */
+    int64_t n_preempted;
+} weft_stint;
+
+/* weft_stint_pass - between two pieces of work, while nobody waits for this thread: one that was preempted a moment ago gives its
+ * core up, before it is taken from it in the middle of a piece for which others would wait. Costs a look at the clock. */
+void weft_stint_pass(weft_stint *stint);
+
 /* A number that threads sleep on until it changes; zero at first. */
 typedef struct weft_word {
     _Atomic uint32_t value, n_asleep;

@@ -17,6 +17,7 @@ void weft_system_relax(void);
 void weft_system_yield(void);
 void weft_system_nap(int64_t ns);
 int64_t weft_system_now(void);
+int64_t weft_system_preempted(void); /* times that this thread had to leave its core to another */
 void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,
                        int64_t timeout_ns);
 void weft_system_wake(const _Atomic uint32_t *word, bool is_shared);
@@ -32,6 +33,7 @@ void weft_system_join(pthread_t thread);
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,6 +72,12 @@ static inline int64_t weft_system_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline int64_t weft_system_preempted(void)
+{
+    struct rusage used;
+    return getrusage(RUSAGE_THREAD, &used) == 0 ? (int64_t)used.ru_nivcsw : 0;
 }
 
 static inline void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,

@@ -62,6 +62,39 @@ static void test_the_caller_sleeps_until_the_last_is_done(void)
     weft_team_destroy(&team);
 }
 
+/* Which thread had each part, and how often it was done. */
+typedef struct parts {
+    _Atomic int done[2];
+    uint64_t thread[2];
+} parts;
+
+static void do_part(void *argument, int member)
+{
+    parts *p = argument;
+    p->thread[member] = weft_this_thread();
+    p->done[member]++;
+}
+
+static void test_what_a_member_has_not_begun_the_caller_does(void)
+{
+    weft_error error = {0};
+    weft_team *team;
+    parts p = {0};
+    int by_caller = 0;
+    CHECK_OK(weft_team_create(2, weft_patience_for(false), &team, &error), error);
+    for (int run = 1; run <= 200; run++) {
+        if (run % 20 == 0)
+            usleep(1000); /* who sleeps comes later than the caller is done with its own part */
+        weft_team_share(team, 2, do_part, &p);
+        CHECK_EQ_INT(p.done[0], run);
+        CHECK_EQ_INT(p.done[1], run);
+        CHECK(p.thread[0] == weft_this_thread());
+        by_caller += p.thread[1] == p.thread[0];
+    }
+    CHECK(by_caller > 0);
+    weft_team_destroy(&team);
+}
+
 static void test_a_team_of_one_is_its_caller(void)
 {
     weft_error error = {0};
@@ -70,6 +103,8 @@ static void test_a_team_of_one_is_its_caller(void)
     CHECK_OK(weft_team_create(1, weft_patience_for(true), &team, &error), error);
     weft_team_run(team, 1, count, counts);
     CHECK_EQ_INT(counts[0], 1);
+    weft_team_share(team, 1, count, counts);
+    CHECK_EQ_INT(counts[0], 2);
     weft_team_destroy(&team);
 }
 
@@ -78,6 +113,7 @@ int main(void)
     RUN(test_only_those_called_run);
     RUN(test_sleepers_wake);
     RUN(test_the_caller_sleeps_until_the_last_is_done);
+    RUN(test_what_a_member_has_not_begun_the_caller_does);
     RUN(test_a_team_of_one_is_its_caller);
     return weft_test_report();
 }

@@ -98,6 +98,7 @@ static void test_accesses_of_a_lane_grow_with_the_lanes_alone(void)
 typedef struct team_runs {
     int n_members, n_runs;
     weft_patience patience;
+    void (*run)(weft_team *team, int n_called, weft_team_body body, void *argument);
     int counts[SCHEDULE_THREADS];
 } team_runs;
 
@@ -118,7 +119,7 @@ static void run_team(void *state)
         schedule_fail("%s", error.message);
     for (int run = 0; run < r->n_runs; run++) {
         const int n_called = r->n_members - run % 2;
-        weft_team_run(team, n_called, count, r);
+        r->run(team, n_called, count, r);
         for (int i = 0; i < r->n_members; i++) {
             weft_sync_reads(&r->counts[i]);
             if (r->counts[i] !=
@@ -131,11 +132,16 @@ static void run_team(void *state)
 
 static void test_runs_of_a_team_reach_those_called_and_end(void)
 {
-    team_runs spins = {2, 3, {2, 1}, {0}}, sleeps = {3, 2, {0, 0}, {0}}, both = {3, 2, {1, 1}, {0}};
-    explore("2 members that spin", run_team, &spins, (schedule_options){.n_preemptions = 3});
-    explore("3 members that sleep", run_team, &sleeps, (schedule_options){.n_preemptions = 2});
-    explore("3 members at random", run_team, &both,
-            (schedule_options){.seed = 5, .most_runs = weft_test_cases(5000)});
+    void (*const runs[])(weft_team *, int, weft_team_body, void *) = {weft_team_run,
+                                                                      weft_team_share};
+    for (int k = 0; k < 2; k++) {
+        team_runs spins = {2, 3, {2, 1}, runs[k], {0}}, sleeps = {3, 2, {0, 0}, runs[k], {0}},
+                  both = {3, 2, {1, 1}, runs[k], {0}};
+        explore("2 members that spin", run_team, &spins, (schedule_options){.n_preemptions = 3});
+        explore("3 members that sleep", run_team, &sleeps, (schedule_options){.n_preemptions = 2});
+        explore("3 members at random", run_team, &both,
+                (schedule_options){.seed = 5, .most_runs = weft_test_cases(5000)});
+    }
 }
 
 /* ---- both: a stream ----------------------------------------------------------------------------- */

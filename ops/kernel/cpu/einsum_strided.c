@@ -19,10 +19,26 @@ typedef struct strip {
     int64_t times, next_a, next_b;
 } strip;
 
+/* Rows of each operand whose products are added while a sum is in a register, in order: its bits are those of one at a time. */
+enum { AT_ONCE = 4 };
+
 #define STRIDED(s, A, of_a, B, of_b, R, SUM)                                                       \
     WEFT_TARGET_CLONES static void add_rows_##s(SUM *sum, const A *a, const B *b, const strip *x)  \
     {                                                                                              \
-        for (int64_t l = 0; l < x->times; l++, a += x->next_a, b += x->next_b) {                   \
+        int64_t left = x->times;                                                                   \
+        const int64_t na = x->next_a, nb = x->next_b;                                              \
+        for (; left >= AT_ONCE; left -= AT_ONCE, a += AT_ONCE * na, b += AT_ONCE * nb) {           \
+            WEFT_IVDEP                                                                             \
+            for (int64_t i = 0; i < x->n; i++) {                                                   \
+                SUM of_i = sum[i];                                                                 \
+                of_i += (SUM)of_a(a[i]) * (SUM)of_b(b[i]);                                         \
+                of_i += (SUM)of_a(a[na + i]) * (SUM)of_b(b[nb + i]);                               \
+                of_i += (SUM)of_a(a[2 * na + i]) * (SUM)of_b(b[2 * nb + i]);                       \
+                of_i += (SUM)of_a(a[3 * na + i]) * (SUM)of_b(b[3 * nb + i]);                       \
+                sum[i] = of_i;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        for (; left > 0; left--, a += na, b += nb) {                                               \
             WEFT_IVDEP                                                                             \
             for (int64_t i = 0; i < x->n; i++)                                                     \
                 sum[i] += (SUM)of_a(a[i]) * (SUM)of_b(b[i]);                                       \

@@ -70,8 +70,8 @@ void weft_nest_offset(const weft_nest *nest, int64_t index, int64_t offset[WEFT_
     for (int t = 0; t < WEFT_NEST_TENSORS; t++)
         offset[t] = 0;
     for (int d = nest->n_dims - 1; d >= 0; d--) {
-        const int64_t at = index % nest->size[d];
-        index /= nest->size[d];
+        const int64_t at = d > 0 ? index % nest->size[d] : index;
+        if (d > 0) index /= nest->size[d];
         for (int t = 0; t < WEFT_NEST_TENSORS; t++)
             offset[t] += at * nest->stride[d][t];
     }

@@ -29,7 +29,7 @@ typedef struct reduction {
     int64_t n_columns;        /* 1: rows                                                   */
     int64_t column_units;
     int64_t last, last_stride; /* innermost reduced loop, not in `reduced`                 */
-    bool rows;
+    bool rows, asks;
     int64_t part;        /* rows: how many elements enter at a time   */
     int64_t first_index; /* argmax: global coordinate of the first element */
     int64_t n_reduced, n_chunks, chunk;
@@ -68,6 +68,7 @@ static void choose_direction(reduction *r)
         weft_nest_drop(&r->reduced, inner);
     }
     r->rows = r->last_stride == 1;
+    r->asks = r->rows && r->reducer->asks[r->dtype];
     r->part = weft_row_part(r->last);
     for (int d = 0; d < r->kept.n_dims && !r->rows; d++) {
         if (r->kept.stride[d][IN] != 1) continue;
@@ -90,28 +91,44 @@ static void cut_chunks(reduction *r)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
+/* Elements [begin, end) of the innermost reduced loop, which begins at x, enter `state`, for n columns; the first of the loop has
+ * number `index`. A row asks for what lies behind it, which mostly is the next one. */
+static void take_run(const reduction *r, double *state, const char *x, int64_t n, int64_t begin,
+                     int64_t end, int64_t index)
+{
+    const int64_t most = WEFT_PARTS * r->part;
+    if (!r->rows) {
+        weft_columns[r->combine][r->dtype](state, x + (size_t)(begin * r->last_stride) * r->bytes,
+                                           r->last_stride, end - begin, n, index + begin);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += most) {
+        const int64_t some = end - i < most ? end - i : most;
+        r->reducer->row[r->dtype](state, &(weft_span){.x = x + (size_t)i * r->bytes,
+                                                      .n = some,
+                                                      .part = r->part,
+                                                      .index = index + i,
+                                                      .ahead = r->asks ? some : 0});
+    }
+}
+
 /* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. */
 static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin,
                     int64_t end)
 {
-    const int64_t most = WEFT_PARTS * r->part;
+    if (r->reduced.n_dims ==
+        0) { /* the innermost loop is all of it, as of argmax, which reduces one dim */
+        take_run(r, state, from, n, begin, end, r->first_index);
+        return;
+    }
     while (begin < end) {
         int64_t at[3];
         weft_nest_offset(&r->reduced, begin / r->last, at);
-        int64_t i = begin % r->last;
-        const int64_t stop = i + (end - begin) < r->last ? i + (end - begin) : r->last;
-        begin += stop - i;
-        const char *x = from + (size_t)at[IN] * r->bytes;
-        const int64_t index =
-            r->first_index + begin - stop; /* of i = 0; argmax reduces one dim only */
-        for (; r->rows && i < stop; i += most)
-            r->reducer->row[r->dtype](state, &(weft_span){.x = x + (size_t)i * r->bytes,
-                                                          .n = stop - i < most ? stop - i : most,
-                                                          .part = r->part,
-                                                          .index = index + i});
-        if (i < stop)
-            r->reducer->column[r->dtype](state, x + (size_t)(i * r->last_stride) * r->bytes,
-                                         r->last_stride, stop - i, n, index + i);
+        const int64_t i = begin % r->last, left = r->last - i;
+        const int64_t some = end - begin < left ? end - begin : left;
+        take_run(r, state, from + (size_t)at[IN] * r->bytes, n, i, i + some,
+                 r->first_index + begin - i);
+        begin += some;
     }
 }
 
@@ -129,8 +146,10 @@ static void store(const reduction *r, const double *state, const unit *u)
 static unit locate(const reduction *r, int64_t index)
 {
     int64_t at[3];
-    weft_nest_offset(&r->kept, index / r->column_units, at);
-    const int64_t first = index % r->column_units * WEFT_COLUMNS, left = r->n_columns - first;
+    const bool is_whole = r->column_units == 1; /* a division takes as long as a short row */
+    weft_nest_offset(&r->kept, is_whole ? index : index / r->column_units, at);
+    const int64_t first = is_whole ? 0 : index % r->column_units * WEFT_COLUMNS;
+    const int64_t left = r->n_columns - first;
     return (unit){r->in + (size_t)(at[IN] + first) * r->bytes,
                   r->out + (size_t)(at[OUT] + first * r->column_stride[OUT]) * r->bytes,
                   left < WEFT_COLUMNS ? left : WEFT_COLUMNS};
@@ -143,9 +162,10 @@ static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
     double own[ONE_STATE];
     (void)lane;
     for (int64_t task = begin; task < end; task++) {
-        const unit u = locate(r, task / r->n_chunks);
+        const bool is_whole = r->n_chunks == 1;
+        const unit u = locate(r, is_whole ? task : task / r->n_chunks);
         double *state = run->partial != NULL ? run->partial + task * ONE_STATE : own;
-        const int64_t first = task % r->n_chunks * r->chunk;
+        const int64_t first = is_whole ? 0 : task % r->n_chunks * r->chunk;
         const int64_t stop = first + r->chunk < r->n_reduced ? first + r->chunk : r->n_reduced;
         weft_state_clear(r->combine, state, u.n);
         take_in(r, state, u.from, u.n, first, stop);

@@ -1,4 +1,5 @@
-/* reduce_merge.h (private): one state after another: part of reduce_state.c, whose loops over rows have it inline. */
+/* reduce_merge.h (private): one state after another: part of reduce_state.c and reduce_columns.c, whose
+ * loops have it inline. */
 #ifndef WEFT_REDUCE_MERGE_H
 #define WEFT_REDUCE_MERGE_H
 
@@ -13,31 +14,31 @@ enum { C1 = WEFT_COLUMNS, C2 = 2 * WEFT_COLUMNS }; /* components 1 and 2 */
 #define LARGER(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-static void merge_sum(double *state, const double *other, int64_t n)
+static inline void merge_sum(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         state[i] += other[i];
 }
 
-static void merge_max(double *state, const double *other, int64_t n)
+static inline void merge_max(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         state[i] = LARGER(state[i], other[i]);
 }
 
-static void merge_min(double *state, const double *other, int64_t n)
+static inline void merge_min(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         state[i] = SMALLER(state[i], other[i]);
 }
 
-static void merge_prod(double *state, const double *other, int64_t n)
+static inline void merge_prod(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         state[i] *= other[i];
 }
 
-static void merge_lse(double *state, const double *other, int64_t n)
+static inline void merge_lse(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const double a = state[i], b = other[i], m = LARGER(a, b);
@@ -48,7 +49,7 @@ static void merge_lse(double *state, const double *other, int64_t n)
     }
 }
 
-static void merge_argmax(double *state, const double *other, int64_t n)
+static inline void merge_argmax(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const double a = state[i], b = other[i];
@@ -69,7 +70,7 @@ WEFT_INLINE double joint_mean(double a, double b, double share)
 
 /* An empty part changes nothing, be the other's mean infinite. The square is never taken of delta
  * alone: delta (delta w) overflows only where M2 itself does. */
-static void merge_moments(double *state, const double *other, int64_t n)
+static inline void merge_moments(double *state, const double *other, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const double na = state[i], nb = other[i], count = na + nb;

@@ -364,64 +364,6 @@ ROWS(int32_t, i32, INT32_MIN, INT32_MAX)
 FLOAT_ROWS(float, f32)
 FLOAT_ROWS(double, f64)
 
-/* ---- rows into each column ------------------------------------------------------------------- */
-
-/* Four at a time, so that a state - of one number, a, or also b, c - is read and written once for four. A column's order stays. */
-#define LOAD_A  double a = state[i];
-#define LOAD_B  LOAD_A double b = state[C1 + i];
-#define LOAD_C  LOAD_B double c = state[C2 + i];
-#define STORE_A state[i] = a;
-#define STORE_B STORE_A state[C1 + i] = b;
-#define STORE_C STORE_B state[C2 + i] = c;
-#define ENTER(r, step)                                                                             \
-    {                                                                                              \
-        const double v = (double)x[(r)*stride + i], place = (double)(index + (r));                 \
-        (void)place;                                                                               \
-        step;                                                                                      \
-    }
-#define COLUMN(name, T, of, at_once, steps, step)                                                  \
-    WEFT_TARGET_CLONES static void name(double *restrict state, const void *data, int64_t stride,  \
-                                        int64_t rows, int64_t n, int64_t index)                    \
-    {                                                                                              \
-        const T *restrict x = data;                                                                \
-        for (; rows >= at_once; rows -= at_once, x += at_once * stride, index += at_once)          \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                LOAD_##of steps(step) STORE_##of                                                   \
-            }                                                                                      \
-        for (; rows > 0; rows--, x += stride, index++)                                             \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                LOAD_##of ENTER(0, step) STORE_##of                                                \
-            }                                                                                      \
-    }
-#define ONE(step)  ENTER(0, step)
-#define FOUR(step) ENTER(0, step) ENTER(1, step) ENTER(2, step) ENTER(3, step)
-/* argmax: one row at a time, as gcc makes no vectors of more. */
-#define COLUMNS(T, suffix)                                                                         \
-    COLUMN(column_sum_##suffix, T, A, 4, FOUR, a += v)                                             \
-    COLUMN(column_max_##suffix, T, A, 4, FOUR, a = LARGER(a, v))                                   \
-    COLUMN(column_min_##suffix, T, A, 4, FOUR, a = SMALLER(a, v))                                  \
-    COLUMN(column_argmax_##suffix, T, B, 1, ONE,                                                   \
-           const int better = (v > a) | (b < 0) | ((v != v) & (a == a));                           \
-           a = better ? v : a; b = better ? place : b)
-
-/* lse: one exp per element: of minus the distance between the element and the running max. */
-#define FLOAT_COLUMNS(T, suffix)                                                                   \
-    COLUMN(column_prod_##suffix, T, A, 4, FOUR, a *= v)                                            \
-    COLUMN(column_lse_##suffix, T, B, 4, FOUR, const double d = v == a ? 0.0 : v - a;              \
-           const double e = (double)weft_exp_##suffix((T)-fabs(d)); a = v > a ? v : a;             \
-           b = d > 0                    ? b * e + 1.0                                              \
-               : v == -(double)INFINITY ? b                                                        \
-                                        : b + e)                                                   \
-    COLUMN(column_moments_##suffix, T, C, 4, FOUR, const double count = a + 1.0;                   \
-           const double old = b; a = count; b = joint_mean(old, v, 1.0 / count);                   \
-           c += (v - old) * (v - b))
-
-COLUMNS(float, f32)
-COLUMNS(double, f64)
-COLUMNS(int32_t, i32)
-FLOAT_COLUMNS(float, f32)
-FLOAT_COLUMNS(double, f64)
-
 #define ALL(name)                                                                                  \
     {                                                                                              \
         name##_f32, name##_f64, name##_i32                                                         \
@@ -434,34 +376,22 @@ FLOAT_COLUMNS(double, f64)
 #define FLOATS_ASK .asks = {[WEFT_F32] = true, [WEFT_F64] = true}
 
 const weft_reducer weft_reducers[WEFT_COMBINES] = {
-    [WEFT_SUM] = {.merge = merge_sum, .row = ALL(row_sum), FLOATS_ASK, .column = ALL(column_sum)},
-    [WEFT_MAX] = {.identity = {(double)-INFINITY},
-                  .merge = merge_max,
-                  .row = ALL(row_max),
-                  .column = ALL(column_max)},
-    [WEFT_MIN] = {.identity = {(double)INFINITY},
-                  .merge = merge_min,
-                  .row = ALL(row_min),
-                  .column = ALL(column_min)},
+    [WEFT_SUM] = {.merge = merge_sum, .row = ALL(row_sum), FLOATS_ASK},
+    [WEFT_MAX] = {.identity = {(double)-INFINITY}, .merge = merge_max, .row = ALL(row_max)},
+    [WEFT_MIN] = {.identity = {(double)INFINITY}, .merge = merge_min, .row = ALL(row_min)},
     [WEFT_LSE] = {.identity = {(double)-INFINITY, 0},
                   .merge = merge_lse,
                   .row = FLOATS(row_lse),
                   FLOATS_ASK,
-                  .column = FLOATS(column_lse),
                   .leave = FLOATS(leave_lse),
                   .factor = FLOATS(factor_lse),
                   .resume = FLOATS(resume_lse)},
     [WEFT_ARGMAX] = {.identity = {(double)-INFINITY, -1},
                      .merge = merge_argmax,
-                     .row = ALL(row_argmax),
-                     .column = ALL(column_argmax)},
+                     .row = ALL(row_argmax)},
     [WEFT_MOMENTS] = {.merge = merge_moments,
                       .row = FLOATS(row_moments),
                       FLOATS_ASK,
-                      .asks_late = true,
-                      .column = FLOATS(column_moments)},
-    [WEFT_PROD] = {.identity = {1},
-                   .merge = merge_prod,
-                   .row = FLOATS(row_prod),
-                   .column = FLOATS(column_prod)},
+                      .asks_late = true},
+    [WEFT_PROD] = {.identity = {1}, .merge = merge_prod, .row = FLOATS(row_prod)},
 };

@@ -27,10 +27,6 @@ typedef struct weft_reducer {
     void (*row[WEFT_DTYPES])(double *state, const weft_span *run); /* into column 0 */
     bool asks[WEFT_DTYPES];                                        /* does row heed `ahead`? */
     bool asks_late; /* once all of the run has been read */
-    /* rows enter each of n columns, one after the other, `stride` elements apart; the first is number index of the reduced
-     * range */
-    void (*column[WEFT_DTYPES])(double *state, const void *x, int64_t stride, int64_t rows,
-                                int64_t n, int64_t index);
     /* row that leaves something behind of each element, in left, which may be x, and the shift by which it did, one a part:
      * lse leaves exp(x - shift). factor: of the shift, and of both numbers of the finished state of all runs of the row, what
      * resume takes. resume: of what was left, y = exp((x - maximum) - log_sum); y may be left. NULL: there is no such thing */
@@ -40,6 +36,12 @@ typedef struct weft_reducer {
 } weft_reducer;
 
 extern const weft_reducer weft_reducers[WEFT_COMBINES];
+
+/* reduce_columns.c: rows enter each of n columns, one after the other, `stride` elements apart; the first is number index of the
+ * reduced range. NULL: not for this dtype. */
+typedef void (*weft_column)(double *state, const void *x, int64_t stride, int64_t rows, int64_t n,
+                            int64_t index);
+extern const weft_column weft_columns[WEFT_COMBINES][WEFT_DTYPES];
 
 /* In parts of how many elements a row of so many enters its state: of at most WEFT_BLOCK. A row's length alone says it, in
  * the kernel and in loops alike, so its sum has the same bits in both. */

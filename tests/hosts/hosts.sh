@@ -74,11 +74,13 @@ crash() {
 # Its own end of the cable: one shaper a direction. The burst lets large segments through whole: cut into packets, they would
 # take more of the cores than the job.
 slow() {
-    local host=$1 rate=$2 delay=${3:-0ms} even=${4:-} pid segment=65536 burst=256k
+    local host=$1 rate=$2 delay=${3:-0ms} even=${4:-} pid burst=256k
     pid=$(keeper "$host")
     command -v tc >/dev/null || skip "tc is not installed (Debian: iproute2)"
-    [ "$even" != even ] || { segment=16384 burst=20k; } # no less than a segment
-    nsenter --target "$pid" --net ip link set eth0 gso_max_size $segment
+    if [ "$even" = even ]; then
+        nsenter --target "$pid" --net ip link set eth0 gso_max_size 16384 # a segment fits into the burst
+        burst=20k
+    fi
     nsenter --target "$pid" --net tc qdisc del dev eth0 root 2>/dev/null || true
     nsenter --target "$pid" --net tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst $burst latency 400ms 2>/dev/null ||
         skip "this kernel has no tbf (CONFIG_NET_SCH_TBF)"

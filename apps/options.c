@@ -220,8 +220,9 @@ static weft_status read_variable(settings *s, const char *text, bool *is_ignored
     snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
     snprintf(said, sizeof said, "environment variable %s", text);
     const int i = find_variable(s->table, name);
-    if (i >= 0) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
-    *is_ignored = service_link(text);
+    *is_ignored =
+        service_link(text); /* also of an option's name: a cluster's WEFT_PORT is no number */
+    if (i >= 0 && !*is_ignored) return set(s, i, equals + 1, FROM_ENVIRONMENT, said, error);
     return *is_ignored || is_librarys(name) ? WEFT_OK : unknown_variable(s->table, name, error);
 }
 
@@ -231,7 +232,8 @@ static void say_ignored(const settings *s, const char *first, int n)
     char more[32] = "";
     if (n == 0 || !weft_world_is_root()) return;
     if (n > 1) snprintf(more, sizeof more, " and %d more", n - 1);
-    fprintf(stderr, "%s: ignored %.*s%s of the environment: about a service, no option of ours\n",
+    fprintf(stderr,
+            "%s: ignored %.*s%s of the environment: about a service, not meant as an option\n",
             s->table->program, (int)strcspn(first, "="), first, more);
 }
 

@@ -133,12 +133,26 @@ static void call(weft_team *team, int n_called, weft_team_body body, void *argum
     start_run(team, n_called);
 }
 
+static weft_waiter waiter_of(weft_team *team)
+{
+    return (weft_waiter){"the others of the team", WEFT_ANY, team->patience, &team->members[0].sign,
+                         0};
+}
+
 static void await(weft_team *team)
 {
-    const weft_waiter wait = {"the others of the team", WEFT_ANY, team->patience,
-                              &team->members[0].sign, 0};
     for (uint32_t left = weft_sync_load(&team->left.value); left != 0;)
-        left = wait_change(&team->left, left, wait);
+        left = wait_change(&team->left, left, waiter_of(team));
+}
+
+/* A member's part, which says what it waits for by the member's sign. So the caller's own says that it waits for the others. */
+static void do_in_place(weft_team *team, int index, weft_team_body body, void *argument)
+{
+    weft_waiter wait = waiter_of(team);
+    weft_waiter_show(&wait);
+    body(argument, index);
+    weft_waiter_end(&wait);
+    (void)weft_sync_sub(&team->left.value, 1);
 }
 
 void weft_team_run(weft_team *team, int n_called, weft_team_body body, void *argument)
@@ -155,8 +169,7 @@ void weft_team_share(weft_team *team, int n_called, weft_team_body body, void *a
     for (int i = 1; i < n_called; i++) {
         member *m = &team->members[i];
         if (!begin(m, weft_sync_load_relaxed(&m->go.value))) continue;
-        body(argument, i);
-        (void)weft_sync_sub(&team->left.value, 1);
+        do_in_place(team, i, body, argument);
     }
     if (n_called == 1) return;
     await(team);

@@ -23,7 +23,7 @@ int64_t weft_sync_now(void)
     return weft_system_now();
 }
 
-static void show(weft_waiter *wait)
+void weft_waiter_show(weft_waiter *wait)
 {
     weft_wait_sign *sign = wait->sign;
     wait->is_shown = sign != NULL;
@@ -37,7 +37,7 @@ bool weft_waiter_pause(weft_waiter *wait)
 {
     const weft_patience p = weft_system_patience(wait->patience);
     weft_system_waits(wait->what, wait->whom);
-    if (wait->n_looks == p.spins && !wait->is_shown) show(wait);
+    if (wait->n_looks == p.spins && !wait->is_shown) weft_waiter_show(wait);
     if (wait->n_looks < p.spins)
         weft_system_relax();
     else if (wait->n_looks < p.spins + p.yields)

@@ -97,6 +97,8 @@ typedef struct weft_waiter {
  * over, and the caller sleeps (weft_word_sleep, weft_waiter_nap). weft_waiter_nap - for a moment, where nobody wakes.
  * weft_waiter_end - what was waited for is there. Any thread. */
 bool weft_waiter_pause(weft_waiter *waiter);
+/* Its sign says from now on that it waits, however short that has been. */
+void weft_waiter_show(weft_waiter *waiter);
 void weft_waiter_nap(weft_waiter *waiter, int64_t ns);
 void weft_waiter_end(weft_waiter *waiter);
 

@@ -148,7 +148,7 @@ static void test_a_reader_that_goes_away_stops_nothing(void)
 static void test_a_limit_on_files_is_a_failed_write(void)
 {
     char line[TRAINING_TEXT + 256];
-    snprintf(line, sizeof line, "ulimit -f 16; timeout 60 env %s 2>&1 >/dev/null",
+    snprintf(line, sizeof line, "ulimit -f 32; timeout 60 env %s 2>&1 >/dev/null",
              training_line("", "limited", "--steps 4 --width 48"));
     const command_result r = command_run_all(line);
     CHECK_EQ_INT(r.status, 74);

@@ -133,22 +133,20 @@ static void call(weft_team *team, int n_called, weft_team_body body, void *argum
     start_run(team, n_called);
 }
 
-static weft_waiter waiter_of(weft_team *team)
-{
-    return (weft_waiter){"the others of the team", WEFT_ANY, team->patience, &team->members[0].sign,
-                         0};
-}
-
 static void await(weft_team *team)
 {
+    const weft_waiter wait = {"the others of the team", WEFT_ANY, team->patience,
+                              &team->members[0].sign, 0};
     for (uint32_t left = weft_sync_load(&team->left.value); left != 0;)
-        left = wait_change(&team->left, left, waiter_of(team));
+        left = wait_change(&team->left, left, wait);
 }
 
-/* A member's part, which says what it waits for by the member's sign. So the caller's own says that it waits for the others. */
+/* A member's part says by the member's sign what it waits for, unless the member wakes and says that it waits for the next run. So the
+ * caller's own sign says whose part it is in: where all signs say something for long, nobody works. */
 static void do_in_place(weft_team *team, int index, weft_team_body body, void *argument)
 {
-    weft_waiter wait = waiter_of(team);
+    weft_waiter wait = {"the part that it does for a late one", index, team->patience,
+                        &team->members[0].sign, 0};
     weft_waiter_show(&wait);
     body(argument, index);
     weft_waiter_end(&wait);

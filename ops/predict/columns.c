@@ -11,32 +11,31 @@ static inline double lesser(double a, double b)
     return a < b ? a : b;
 }
 
-WEFT_TARGET_CLONES void weft_columns_add(int n, double *now, const double *seconds)
+WEFT_TARGET_CLONES static void add(int n, double *now, const double *seconds)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)
         now[k] += seconds[k];
 }
 
-WEFT_TARGET_CLONES void weft_columns_later(int n, double *begin, const double *now,
-                                           const double *over)
+WEFT_TARGET_CLONES static void find_later(int n, double *begin, const double *now,
+                                          const double *over)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)
         begin[k] = now[k] > over[k] ? now[k] : over[k];
 }
 
-WEFT_TARGET_CLONES void weft_columns_end(int n, double *end, double *over, const double *begin,
-                                         const double *seconds)
+WEFT_TARGET_CLONES static void find_end(int n, double *end, double *over, const double *begin,
+                                        const double *seconds)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)
         end[k] = over[k] = begin[k] + seconds[k];
 }
 
-WEFT_TARGET_CLONES void weft_columns_await(int n, double *now, const double *begin,
-                                           const double *end, const double *late,
-                                           const double *crowded)
+WEFT_TARGET_CLONES static void await(int n, double *now, const double *begin, const double *end,
+                                     const double *late, const double *crowded)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++) {
@@ -46,9 +45,9 @@ WEFT_TARGET_CLONES void weft_columns_await(int n, double *now, const double *beg
     }
 }
 
-WEFT_TARGET_CLONES void weft_columns_look(int n, const double *now, const double *begin,
-                                          const double *end, const double *cpu, double *taken,
-                                          double *until)
+WEFT_TARGET_CLONES static void look(int n, const double *now, const double *begin,
+                                    const double *end, const double *cpu, double *taken,
+                                    double *until)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++) {
@@ -58,8 +57,8 @@ WEFT_TARGET_CLONES void weft_columns_look(int n, const double *now, const double
     }
 }
 
-WEFT_TARGET_CLONES bool weft_columns_work(int n, double *now, double *left, const double *taken,
-                                          const double *until)
+WEFT_TARGET_CLONES static bool work(int n, double *now, double *left, const double *taken,
+                                    const double *until)
 {
     int n_left = 0;
     WEFT_IVDEP
@@ -75,7 +74,7 @@ WEFT_TARGET_CLONES bool weft_columns_work(int n, double *now, double *left, cons
     return n_left > 0;
 }
 
-WEFT_TARGET_CLONES bool weft_columns_any(int n, const double *end, const double *now)
+WEFT_TARGET_CLONES static bool any(int n, const double *end, const double *now)
 {
     int found = 0;
     for (int k = 0; k < n; k++)
@@ -83,7 +82,7 @@ WEFT_TARGET_CLONES bool weft_columns_any(int n, const double *end, const double 
     return found > 0;
 }
 
-WEFT_TARGET_CLONES void weft_columns_draw(int n, uint64_t seed, uint64_t counter,
+WEFT_TARGET_CLONES static void draw_units(int n, uint64_t seed, uint64_t counter,
                                           const uint32_t *stream, const uint32_t *draw,
                                           double *units)
 {
@@ -96,10 +95,60 @@ WEFT_TARGET_CLONES void weft_columns_draw(int n, uint64_t seed, uint64_t counter
     }
 }
 
-WEFT_TARGET_CLONES void weft_columns_vary(int n, double *seconds, double usual, double twice,
-                                          const double *units, const double *slower)
+WEFT_TARGET_CLONES static void vary(int n, double *seconds, double usual, double twice,
+                                    const double *units, const double *slower)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)
         seconds[k] = usual * (1 + twice * units[k]) * slower[k];
+}
+
+/* Clones that are not static would be exported, whatever else is hidden. */
+void weft_columns_add(int n, double *now, const double *seconds)
+{
+    add(n, now, seconds);
+}
+
+void weft_columns_later(int n, double *begin, const double *now, const double *over)
+{
+    find_later(n, begin, now, over);
+}
+
+void weft_columns_end(int n, double *end, double *over, const double *begin, const double *seconds)
+{
+    find_end(n, end, over, begin, seconds);
+}
+
+void weft_columns_await(int n, double *now, const double *begin, const double *end,
+                        const double *late, const double *crowded)
+{
+    await(n, now, begin, end, late, crowded);
+}
+
+void weft_columns_look(int n, const double *now, const double *begin, const double *end,
+                       const double *cpu, double *taken, double *until)
+{
+    look(n, now, begin, end, cpu, taken, until);
+}
+
+bool weft_columns_work(int n, double *now, double *left, const double *taken, const double *until)
+{
+    return work(n, now, left, taken, until);
+}
+
+bool weft_columns_any(int n, const double *end, const double *now)
+{
+    return any(n, end, now);
+}
+
+void weft_columns_draw(int n, uint64_t seed, uint64_t counter, const uint32_t *stream,
+                       const uint32_t *draw, double *units)
+{
+    draw_units(n, seed, counter, stream, draw, units);
+}
+
+void weft_columns_vary(int n, double *seconds, double usual, double twice, const double *units,
+                       const double *slower)
+{
+    vary(n, seconds, usual, twice, units, slower);
 }

@@ -217,12 +217,12 @@ def more_steps(found):
     return min(1000, max(STEPS, int(LONG_S / found["seconds"])))
 
 
-def measure_cell(cell, results, go, probe, folder):
+def measure_cell(cell, results, go, probe, folder, tries):
     """A round: made again while the machine changes meanwhile; the one that it changed least in counts."""
     before, rounds = probe(), []
     known = results.get(cell.key)
     steps = more_steps(known[-1]) if known else STEPS
-    while len(rounds) < TRIES and not (rounds and rounds[-1]["moved"] <= MOVED):
+    while len(rounds) < tries and not (rounds and rounds[-1]["moved"] <= MOVED):
         measure_own(cell, folder)
         found = train(cell, folder, steps=steps)
         if more_steps(found) > 2 * steps:  # so few are over before the thread that reads has filled what it reads ahead
@@ -256,7 +256,7 @@ def measure_all(todo, results, options, folder):
                 return
             go = round(time.time())  # rounds of one go are of one machine
             for cell in group:
-                measure_cell(cell, results, go, probe, folder)
+                measure_cell(cell, results, go, probe, folder, options.tries)
             (folder / "results.json").write_text(json.dumps(results, indent=1))
 
 
@@ -286,6 +286,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="cells, as 'gpt wide data*'")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tries", type=int, default=TRIES, help="of a round, while the machine changes")
     parser.add_argument("--minutes", type=float, help="begin no model later; those with the fewest rounds come first")
     parser.add_argument("--seconds", type=int, default=60, help="of a calibration; 0: take the files that are there")
     parser.add_argument("--keep", metavar="DIR", help="where files and results stay")

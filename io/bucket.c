@@ -135,11 +135,8 @@ static weft_status check(const weft_chain *chain, const weft_bucket_options *o, 
     WEFT_GIVEN_RANGE(o->values, 1, INT64_C(1) << 30, error);
     WEFT_GIVEN_RANGE(o->look_ahead, 0, INT64_C(1) << 20, error);
     WEFT_GIVEN_RANGE(o->n_threads, 0, 64, error);
-    if (chain->found.varies)
-        return weft_fail(error, WEFT_USAGE,
-                         "weft_chain_bucket: passes of the chain differ by its %s, and an index is "
-                         "of one; make buckets first and shuffle them then, or freeze the chain",
-                         chain->kind->name);
+    WEFT_TRY(weft_chain_check_fixed(chain, "weft_chain_bucket", "an index is of one",
+                                    "make buckets first and shuffle them then", error));
     for (int f = 0; f < chain->found.n_fields; f++)
         if (!chain->found.fields[f].is_ragged &&
             chain->found.fields[f].shape.n_dims + 1 >= WEFT_MAX_DIMS)

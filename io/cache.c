@@ -93,11 +93,8 @@ static weft_status check(const weft_chain *chain, int64_t bytes, weft_error *err
         return weft_fail(error, WEFT_USAGE,
                          "weft_chain_cache: %lld bytes; say how many there may be, at least 1",
                          (long long)bytes);
-    if (chain->found.varies)
-        return weft_fail(error, WEFT_USAGE,
-                         "weft_chain_cache: passes of the chain differ by its %s, and a record is "
-                         "kept once; put it before that, or freeze the chain",
-                         chain->kind->name);
+    WEFT_TRY(weft_chain_check_fixed(chain, "weft_chain_cache", "a record is kept once",
+                                    "put it before that", error));
     for (int f = 0; f < chain->found.n_fields; f++)
         if (chain->found.fields[f].is_ragged)
             return weft_fail(error, WEFT_USAGE,

@@ -35,6 +35,15 @@ int weft_chain_field(const weft_chain *chain, const char *name)
     return -1;
 }
 
+weft_status weft_chain_check_fixed(const weft_chain *chain, const char *call, const char *kept,
+                                   const char *way_out, weft_error *error)
+{
+    if (!chain->found.varies) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s: passes of the chain differ by its %s, and %s; %s, or freeze the chain",
+                     call, chain->kind->name, kept, way_out);
+}
+
 /* ---- asking -------------------------------------------------------------------------------------- */
 
 enum { PIECE = 4096 /* numbers that are converted at once */ };

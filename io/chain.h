@@ -135,6 +135,10 @@ int64_t weft_field_count(const weft_field *field);
 bool weft_field_takes(const weft_field *field, weft_dtype dtype);
 /* The field of that name; -1: there is none. Local. */
 int weft_chain_field(const weft_chain *chain, const char *name);
+/* For a stage that keeps something of one pass: refuses a chain whose passes differ. kept: what it keeps, as "an index is of one"; way_out:
+ * "pack first and shuffle then". Local. */
+weft_status weft_chain_check_fixed(const weft_chain *chain, const char *call, const char *kept,
+                                   const char *way_out, weft_error *error);
 /* weft_chain_digest - of all that decides its records: kinds, settings, facts. Equal digests, equal records. Local. */
 weft_hash weft_chain_digest(const weft_chain *chain);
 

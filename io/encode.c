@@ -246,11 +246,8 @@ static weft_status check(const weft_chain *chain, const weft_encode_options *o, 
                          o->name == NULL ? "name" : "function");
     WEFT_TRY(weft_name_check("weft_chain_encode: name", o->name, error));
     WEFT_GIVEN_RANGE(o->n_threads, 0, 64, error);
-    if (!chain->found.varies) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "weft_chain_encode: passes of the chain differ by its %s, and an index is of "
-                     "one; encode first and shuffle then, or freeze the chain",
-                     chain->kind->name);
+    return weft_chain_check_fixed(chain, "weft_chain_encode", "an index is of one",
+                                  "encode first and shuffle then", error);
 }
 
 static bool is_text(const weft_field *f)

@@ -222,11 +222,8 @@ static weft_status check(const weft_chain *chain, const weft_filter_options *o, 
                          o->name == NULL ? "name" : "function");
     WEFT_TRY(weft_name_check("weft_chain_filter: name", o->name, error));
     WEFT_GIVEN_RANGE(o->n_threads, 0, 64, error);
-    if (!chain->found.varies) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "weft_chain_filter: passes of the chain differ by its %s, and an index is of "
-                     "one; filter first and shuffle then, or freeze the chain",
-                     chain->kind->name);
+    return weft_chain_check_fixed(chain, "weft_chain_filter", "an index is of one",
+                                  "filter first and shuffle then", error);
 }
 
 weft_status weft_chain_filter(weft_chain **chain, const weft_filter_options *options,

@@ -190,13 +190,8 @@ static weft_status check(const weft_chain *chain, const weft_pack_options *o, we
     WEFT_GIVEN_RANGE(o->look_ahead, 0, INT64_C(1) << 20, error);
     WEFT_GIVEN_RANGE(o->n_threads, 0, 64, error);
     WEFT_GIVEN_RANGE(o->end, INT32_MIN, INT32_MAX, error);
-    if (chain->found.varies)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "weft_chain_pack: passes of the chain differ by its %s, and an index is of "
-            "one; pack first and shuffle then, or freeze the chain",
-            chain->kind->name);
-    return WEFT_OK;
+    return weft_chain_check_fixed(chain, "weft_chain_pack", "an index is of one",
+                                  "pack first and shuffle then", error);
 }
 
 static weft_status make(pack *p, weft_chain **chain, weft_error *error)

@@ -381,12 +381,8 @@ weft_status weft_chain_snapshot(weft_chain **chain, const weft_snapshot_options 
     WEFT_GIVEN(options, error);
     WEFT_GIVEN(options->folder, error);
     WEFT_GIVEN_RANGE(options->n_threads, 0, 64, error);
-    if ((*chain)->found.varies)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "weft_chain_snapshot: passes of the chain differ by its %s, and a file has "
-            "one; put it before that, or freeze the chain",
-            (*chain)->kind->name);
+    WEFT_TRY(weft_chain_check_fixed(*chain, "weft_chain_snapshot", "a file has one",
+                                    "put it before that", error));
     snapshot *s = calloc(1, sizeof *s);
     if (s == NULL) return weft_fail_memory(error, sizeof *s);
     s->operand = *chain, s->file = -1;

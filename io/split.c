@@ -209,11 +209,8 @@ static weft_status check(const weft_chain *chain, const weft_split_options *o, w
 {
     WEFT_GIVEN_RANGE(o->token, 0, INT32_MAX, error);
     WEFT_GIVEN_RANGE(o->n_threads, 0, 64, error);
-    if (chain->found.varies)
-        return weft_fail(error, WEFT_USAGE,
-                         "weft_chain_split: passes of the chain differ by its %s, and an index is "
-                         "of one; split first and shuffle then, or freeze the chain",
-                         chain->kind->name);
+    WEFT_TRY(weft_chain_check_fixed(chain, "weft_chain_split", "an index is of one",
+                                    "split first and shuffle then", error));
     const weft_field *f = &chain->found.fields[0];
     if (chain->found.n_fields == 1 && f->is_ragged && f->shape.n_dims == 1 &&
         !weft_dtype_is_float(f->dtype))

@@ -22,14 +22,7 @@ static weft_oracle oracle;
 
 static gpt_shape shape_of(const step_case *c)
 {
-    gpt_shape shape = trained_shape();
-    shape.batch = BATCH;
-    shape.layers = 2;
-    shape.scans = c->scans;
-    shape.ropes = shape.is_rms = shape.ties = c->kv_heads > 0;
-    shape.kv_heads = c->kv_heads;
-    if (c->kv_heads > 0) shape.heads = 4;
-    shape.is_formula = true;
+    gpt_shape shape = stepped_shape(BATCH, c->scans, c->kv_heads);
     shape.mixture = (gpt_mixture){.experts = c->experts, .top_k = 2};
     return shape;
 }

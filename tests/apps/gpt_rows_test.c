@@ -32,15 +32,7 @@ static weft_oracle oracle;
 
 static gpt_shape shape_of(const rows_case *c)
 {
-    gpt_shape shape = trained_shape();
-    shape.batch = SLOTS;
-    shape.layers = 2;
-    shape.scans = c->scans;
-    shape.ropes = shape.is_rms = shape.ties = c->kv_heads > 0;
-    shape.kv_heads = c->kv_heads;
-    if (c->kv_heads > 0) shape.heads = 4;
-    shape.is_formula = true;
-    return shape;
+    return stepped_shape(SLOTS, c->scans, c->kv_heads);
 }
 
 static double token_of(int text, int row)

@@ -38,6 +38,20 @@ static inline gpt_shape trained_shape(void)
                        .dtype = WEFT_F64};
 }
 
+/* The same of two layers, by a formula; kv_heads: of four, which turn, with RMS norm and one table; 0: a plain model. */
+static inline gpt_shape stepped_shape(int64_t batch, bool scans, int64_t kv_heads)
+{
+    gpt_shape shape = trained_shape();
+    shape.batch = batch;
+    shape.layers = 2;
+    shape.scans = scans;
+    shape.ropes = shape.is_rms = shape.ties = kv_heads > 0;
+    shape.kv_heads = kv_heads;
+    if (kv_heads > 0) shape.heads = 4;
+    shape.is_formula = true;
+    return shape;
+}
+
 static inline weft_value build_training(const gpt_shape *shape, const training_way *way,
                                         training *t, weft_error *error)
 {

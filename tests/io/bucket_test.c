@@ -6,11 +6,11 @@
 
 #include "chain.h"
 
-#include "test.h"
+#include "own_folder.h"
 
 enum { RECORDS = 700, LONGEST = 40, VALUES = 64 };
 
-static char folder[] = "/tmp/weft-bucket-XXXXXX", path[64], index_folder[64];
+static char path[256], index_folder[256];
 
 static int length_of(int i)
 {
@@ -175,16 +175,14 @@ static void test_what_cannot_be_is_one_sentence(void)
 
 int main(void)
 {
-    char command[128];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
-    snprintf(path, sizeof path, "%s/r.jsonl", folder);
-    snprintf(index_folder, sizeof index_folder, "%s/index", folder);
+    if (!own_folder_open("bucket")) return weft_test_report();
+    snprintf(path, sizeof path, "%s", path_of("r.jsonl"));
+    snprintf(index_folder, sizeof index_folder, "%s", path_of("index"));
     write_records();
     RUN(test_each_row_is_whole_and_once);
     RUN(test_pieces_are_those_of_the_whole);
     RUN(test_an_index_is_found_again);
     RUN(test_what_cannot_be_is_one_sentence);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -7,11 +7,11 @@
 
 #include "chain.h"
 
-#include "test.h"
+#include "own_folder.h"
 
 enum { RECORDS = 400, LONGEST = 300 };
 
-static char folder[] = "/tmp/weft-encode-XXXXXX", path[64], index_folder[64];
+static char path[256], index_folder[256];
 static char texts[RECORDS][LONGEST + 1];
 static atomic_int n_asked;
 
@@ -217,17 +217,15 @@ static void test_another_function_is_found_out(void)
 
 int main(void)
 {
-    char command[128];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
-    snprintf(path, sizeof path, "%s/r.jsonl", folder);
-    snprintf(index_folder, sizeof index_folder, "%s/index", folder);
+    if (!own_folder_open("encode")) return weft_test_report();
+    snprintf(path, sizeof path, "%s", path_of("r.jsonl"));
+    snprintf(index_folder, sizeof index_folder, "%s", path_of("index"));
     write_records();
     RUN(test_tokens_are_those_of_the_function);
     RUN(test_counts_are_found_again);
     RUN(test_documents_are_packed);
     RUN(test_what_cannot_be_is_one_sentence);
     RUN(test_another_function_is_found_out);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(command), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -6,11 +6,11 @@
 
 #include "chain.h"
 
-#include "test.h"
+#include "own_folder.h"
 
 enum { RECORDS = 3000, LONGEST = 30 };
 
-static char folder[] = "/tmp/weft-filter-XXXXXX", path[64], index_folder[64];
+static char path[256], index_folder[256];
 static char texts[RECORDS][LONGEST + 1];
 static atomic_int n_asked;
 
@@ -186,17 +186,15 @@ static void test_what_cannot_be_is_one_sentence(void)
 
 int main(void)
 {
-    char line[100];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
-    snprintf(path, sizeof path, "%s/r.jsonl", folder);
-    snprintf(index_folder, sizeof index_folder, "%s/index", folder);
+    if (!own_folder_open("filter")) return weft_test_report();
+    snprintf(path, sizeof path, "%s", path_of("r.jsonl"));
+    snprintf(index_folder, sizeof index_folder, "%s", path_of("index"));
     write_records();
     RUN(test_what_stays_is_what_the_function_keeps);
     RUN(test_a_shuffle_of_what_stays_has_each_once);
     RUN(test_it_does_not_depend_on_threads_and_is_found_again);
     RUN(test_a_function_that_fails_is_told_with_the_record);
     RUN(test_what_cannot_be_is_one_sentence);
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(line), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -6,11 +6,10 @@
 
 #include "chain.h"
 
-#include "test.h"
+#include "own_folder.h"
 
 enum { RECORDS = 5, LONGEST = 700000, END = 3 };
 
-static char folder[] = "/tmp/weft-split-XXXXXX";
 static atomic_int n_read;
 
 /* Some records are longer than what a thread looks through; one is empty, one has no end. */
@@ -153,13 +152,11 @@ static void test_what_cannot_be_is_one_sentence(void)
 
 int main(void)
 {
-    char line[100];
-    if (!CHECK(mkdtemp(folder) != NULL)) return weft_test_report();
+    if (!own_folder_open("split")) return weft_test_report();
     RUN(test_rows_are_cut_behind_each_end);
     RUN(test_the_index_is_the_same_and_is_found_again);
     RUN(test_what_is_split_is_packed);
     RUN(test_what_cannot_be_is_one_sentence);
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    CHECK_EQ_INT(system(line), 0);
+    own_folder_close();
     return weft_test_report();
 }

@@ -321,26 +321,33 @@ class Predicting(unittest.TestCase):
 
     @staticmethod
     def row(layout, took, said):
-        found = [{"go": go, "seconds": a, "predicted": b} for go, (a, b) in enumerate(zip(took, said))]
-        return predicted.Row("net", layout, "", 2, found, None)
+        turns = [{"go": go, "seconds": seconds} for go, seconds in enumerate(took)]
+        return predicted.Row("net", layout, "", 2, turns, said, None)
+
+    def test_the_least_disturbed_turn_counts(self):
+        self.assertEqual(self.row("a", [2.0, 1.0, 4.0], 1.1).ratio, 1.1)
 
     def test_orders(self):
-        slow = self.row("slow", [2.0, 4.0, 2.0], [2.0, 4.0, 2.0])  # the machine was another one in the second go
-        fast = self.row("fast", [1.0, 2.0, 1.0], [1.0, 2.0, 1.0])
-        odd = self.row("odd", [1.5, 3.0, 1.5], [3.0, 6.0, 3.0])
+        slow = self.row("slow", [2.0, 4.0, 2.0], 2.0)  # the machine was another one in the second go
+        fast = self.row("fast", [1.0, 2.0, 1.0], 1.0)
+        odd = self.row("odd", [1.5, 3.0, 1.5], 3.0)
         self.assertEqual(predicted.pairs_of([slow, fast]), [(1, 1)])
         self.assertEqual(predicted.tau_b(predicted.pairs_of([slow, fast])), 1)
         self.assertAlmostEqual(predicted.tau_b(predicted.pairs_of([slow, fast, odd])), 1 / 3)
 
     def test_ties(self):
-        a, b = self.row("a", [1.0, 1.1, 1.0], [1.0, 1.0, 1.0]), self.row("b", [1.05, 1.0, 1.01], [1.0, 1.0, 1.0])
-        c = self.row("c", [1.05, 1.0, 1.01], [2.0, 2.0, 2.0])
+        a, b = self.row("a", [1.0, 1.1, 1.0], 1.0), self.row("b", [1.05, 1.0, 1.01], 1.0)
+        c = self.row("c", [1.05, 1.0, 1.01], 2.0)
         self.assertEqual(predicted.pairs_of([a, b]), [(0, 0)])
         self.assertEqual(predicted.pairs_of([a, c]), [(0, -1)])
         self.assertIsNone(predicted.tau_b([(0, -1)]))
 
+    def test_one_lucky_turn_tells_nothing_apart(self):
+        a, b = self.row("a", [1.5, 1.0, 1.6], 1.0), self.row("b", [1.5, 1.55, 1.5], 1.5)
+        self.assertEqual(predicted.pairs_of([a, b]), [(0, 0)])
+
     def test_too_few_goes(self):
-        a, b = self.row("a", [1.0, 1.0], [1.0, 1.0]), self.row("b", [2.0, 2.0], [2.0, 2.0])
+        a, b = self.row("a", [1.0, 1.0], 1.0), self.row("b", [2.0, 2.0], 2.0)
         self.assertEqual(predicted.pairs_of([a, b]), [])
 
 

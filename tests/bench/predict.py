@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """predict.py: what weft_plan_predict says of a step, beside what a run of it takes: ./run bench --predict.
 
-A cell is a program, a model, a layout and ranks. Machines are faster in one minute than in the next, by more than what is asked here. So times
-are compared within seconds of each other. A round of a cell is: a probe, the cell's own kernels measured, training, a probe. Its
-prediction comes from what was measured in this very round. The time of a step is the mean of the fastest quarter, as of a kernel. Where the
-probes before and after differ by more than a twentieth, the round is made again, up to two times. The cell's error is that
-of the median of its rounds. All layouts of a model have their rounds one behind the other, so layouts are compared within a round too.
+A cell is a program, a model, a layout and ranks. Machines are faster in one second than in the next, by more than what is asked here. So
+kernels and steps take turns, and nothing counts but what was least disturbed. In a turn of a cell its own kernels are measured for a
+second, and then it trains. All layouts of a model have their turns one behind the other. Of a kernel the fastest figure of all turns
+counts, and of steps too: of a turn the mean of the fastest quarter, of the turns the fastest. A probe before each group's turn and behind it tells how
+much the machine changed.
 
     ./run bench --predict                         all cells, as a table
     ./run bench --predict --only 'gpt wide*'      those of one model
-    ./run bench --predict --keep DIR              files and results stay there; again with the same DIR: rounds are added
-    ./run bench --predict --keep DIR --minutes 7  models that have the fewest rounds first, until the time is over
-    ./run bench --predict --keep DIR --rounds 0 --svg docs/predicted.svg     from what is there
+    ./run bench --predict --keep DIR              files and results stay there; again with the same DIR: turns are added
+    ./run bench --predict --keep DIR --minutes 7  models that have the fewest turns first, until the time is over
+    ./run bench --predict --keep DIR --turns 0 --svg docs/predicted.svg     from what is there
 """
 import argparse
 import fnmatch
@@ -33,7 +33,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / "build/bin"
 HOSTS, DELAY_LINE = ROOT / "tests/hosts/hosts.sh", ROOT / "build/tests/delay_line"
 RAN = re.compile(r"of steps .* the fastest took ([0-9.e+-]+) (us|ms|s), .* the median is ([0-9.e+-]+) (us|ms|s)")
-PREDICTED = re.compile(r"predicted to take ([0-9.e+-]+) (us|ms|s);")
 PLANNED = re.compile(r"^time on .*: ([0-9.e+-]+) (us|ms|s) a step$", re.M)
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -96,10 +95,9 @@ TWO_HOSTS = {"gpt small": [GPT_LAYOUTS[i] for i in (1, 4)], "gpt wide": [GPT_LAY
              "gpt scanned": [GPT_LAYOUTS[1]], "charlm lstm": [HIDDEN[1]]}
 CABLE = ("400mbit", "200us", "even")
 TEXT_BYTES = 200_000
-OWN_SECONDS = 3
-STEPS, LONG_S = 24, 1.5  # of a training: so many, and more of short ones
-MOVED = 0.05  # of a probe: the machine is another one
-TRIES, PATIENCE = 3, 6  # of a round; seconds of waiting for a quiet machine before a probe
+TURNS, OWN_SECONDS = 5, 1
+STEPS, LONG_S = 22, 0.8  # of a training: so many, and more of short ones
+PATIENCE = 6  # seconds of waiting for a quiet machine before a probe
 
 
 def ranks_of(mesh):
@@ -179,9 +177,9 @@ def say(*words):
 
 
 def machine_file(cell, kind):
-    """Ranks of one process, and processes of one host or two, have files of their own: their links differ."""
+    """Ranks of one process, and processes of one host or two, have general files of their own: their links differ. A cell has its own."""
     way = {"": "", "MPI": f"-mpi{cell.ranks}", "two hosts": f"-hosts{cell.ranks}"}[cell.start]
-    return f"./{kind}{way}.json"
+    return f"./general{way}.json" if kind == "general" else f"./own/{re.sub('[^a-z0-9]+', '-', cell.key.lower())}.json"
 
 
 def calibrate(todo, options, folder):
@@ -191,16 +189,18 @@ def calibrate(todo, options, folder):
 
 
 def measure_own(cell, folder):
-    """The general file, and the cell's kernels as they are now."""
-    own = machine_file(cell, "own")
-    shutil.copy(folder / machine_file(cell, "general"), folder / own)
-    run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", own), folder)
+    """The cell's kernels as they are now. Of those that were measured before the faster figure stays."""
+    own = folder / machine_file(cell, "own")
+    if not own.exists():
+        own.parent.mkdir(exist_ok=True)
+        shutil.copy(folder / machine_file(cell, "general"), own)
+    run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
 
 
-def train(cell, folder, kind="own", steps=STEPS):
-    """One run: what was predicted of its step, the fastest, the median, and the mean of the fastest quarter."""
+def train(cell, folder, steps):
+    """The mean of the fastest quarter of so many steps, and the fastest and the median as the run tells them."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, kind)]
+        options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, "own")]
         text = " ".join(run(cell.words(*options), folder).split())  # lines are wrapped
         lines = map(json.loads, Path(f"{place}/run/metrics.jsonl").read_text().splitlines())
         took = [line["ms"] / 1e3 for line in lines if "ms" in line]
@@ -208,8 +208,7 @@ def train(cell, folder, kind="own", steps=STEPS):
     if not ran:
         raise SystemExit(f"predict.py: no comparison in: {text[-400:]}")
     quarter = sorted(took[1:])[:(len(took) + 2) // 4]
-    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "predicted": seconds(PREDICTED.search(text), 1),
-            "seconds": sum(quarter) / len(quarter)}
+    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "seconds": sum(quarter) / len(quarter)}
 
 
 def more_steps(found):
@@ -217,29 +216,18 @@ def more_steps(found):
     return min(1000, max(STEPS, int(LONG_S / found["seconds"])))
 
 
-def measure_cell(cell, results, go, probe, folder, tries):
-    """A round: made again while the machine changes meanwhile; the one that it changed least in counts."""
-    before, rounds = probe(), []
-    known = results.get(cell.key)
-    steps = more_steps(known[-1]) if known else STEPS
-    while len(rounds) < tries and not (rounds and rounds[-1]["moved"] <= MOVED):
-        measure_own(cell, folder)
-        found = train(cell, folder, steps=steps)
-        if more_steps(found) > 2 * steps:  # so few are over before the thread that reads has filled what it reads ahead
-            steps = more_steps(found)
-            found = train(cell, folder, steps=steps)
-        after = probe()
-        moved = max(abs(after[kind] / before[kind] - 1) for kind in after)
-        rounds.append({**found, "moved": round(moved, 3), "product": after["product"], "stream": after["stream"]})
-        before = after
-    best = min(rounds, key=lambda found: found["moved"])
-    say(f"{cell.key}: {1e3 * best['seconds']:.2f} ms, predicted {1e3 * best['predicted']:.2f}, {best['predicted'] / best['seconds']:.2f}; "
-        f"the probe moved by {100 * best['moved']:.0f} %")
-    results.setdefault(cell.key, []).append({"go": go, **best})
+def take_turn(cell, turns, folder):
+    """Few short steps are over before the thread that reads has filled what it reads ahead: then more are run, and count."""
+    steps = more_steps(turns[-1]) if turns else STEPS
+    measure_own(cell, folder)
+    found = train(cell, folder, steps)
+    if more_steps(found) > 2 * steps:
+        found = train(cell, folder, more_steps(found))
+    return found
 
 
 def measure_all(todo, results, options, folder):
-    """Group by group, those with the fewest rounds first."""
+    """Group by group, those with the fewest turns first."""
     bench_probe, calm = Probe(ROOT / "build/bin/bench"), Calm(PATIENCE)
     end = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
 
@@ -247,16 +235,22 @@ def measure_all(todo, results, options, folder):
         calm.begin()
         return bench_probe.measure(calm)
 
-    for _ in range(options.rounds):
+    for _ in range(options.turns):
         grouped = {}
         for cell in todo:
             grouped.setdefault(cell.group, []).append(cell)
         for group in sorted(grouped.values(), key=lambda of: min(len(results.get(cell.key, [])) for cell in of)):
             if time.monotonic() > end:
                 return
-            go = round(time.time())  # rounds of one go are of one machine
+            go, before = round(time.time()), probe()  # turns of one go are of one machine
             for cell in group:
-                measure_cell(cell, results, go, probe, folder, options.tries)
+                turns = results.setdefault(cell.key, [])
+                turns.append({"go": go, **take_turn(cell, turns, folder)})
+                say(f"{cell.key}: " + ", ".join(f"{1e3 * turn['seconds']:.2f}" for turn in turns) + " ms")
+            after = probe()
+            moved = max(abs(after[kind] / before[kind] - 1) for kind in after)
+            for cell in group:
+                results[cell.key][-1].update(moved=round(moved, 3), **after)
             (folder / "results.json").write_text(json.dumps(results, indent=1))
 
 
@@ -277,17 +271,16 @@ def predict(cell, folder, kind):
 
 
 def rows_of(todo, results, options, folder):
-    return [predicted.Row(cell.model, cell.layout, cell.start, cell.ranks, results[cell.key],
+    return [predicted.Row(cell.model, cell.layout, cell.start, cell.ranks, results[cell.key], predict(cell, folder, "own"),
                           predict(cell, folder, "general") if options.general else None)
-            for cell in todo if cell.key in results]
+            for cell in todo if results.get(cell.key)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], help="cells, as 'gpt wide data*'")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tries", type=int, default=TRIES, help="of a round, while the machine changes")
-    parser.add_argument("--minutes", type=float, help="begin no model later; those with the fewest rounds come first")
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--minutes", type=float, help="begin no model later; those with the fewest turns come first")
     parser.add_argument("--seconds", type=int, default=60, help="of a calibration; 0: take the files that are there")
     parser.add_argument("--keep", metavar="DIR", help="where files and results stay")
     parser.add_argument("--general", action="store_true", help="predict from a file without the cells' own kernels, too")
@@ -300,8 +293,8 @@ def main():
         make_data(folder)
         known = folder / "results.json"
         results = json.loads(known.read_text()) if known.exists() else {}
-        with TwoHosts(todo if options.rounds else []):
-            if options.rounds and options.seconds:
+        with TwoHosts(todo if options.turns else []):
+            if options.turns and options.seconds:
                 calibrate(todo, options, folder)
             measure_all(todo, results, options, folder)
         rows = rows_of(todo, results, options, folder)

@@ -1,11 +1,10 @@
 """predicted.py: what predict.py found, as a table, as numbers and as a picture.
 
-A round of a cell has a predicted and a measured time of seconds that lie next to each other. The cell's ratio is the median of its rounds.
+A cell has one predicted time, of its kernels' fastest figures, and the fastest of the times that its turns found.
 
-Two layouts of a model are a pair. In each go in which both had a round, one takes some times as long as the other. The median of at
-least three goes counts; of fewer nobody knows how far they lie apart. Where it is nearer to 1 than the goes are to each other, or
-than TOLD, the machine does not tell them apart: they are tied. Predicted times are tied by the same measure. Kendall's tau is tau-b: pairs
-that are tied on one side alone count against it.
+Two layouts of a model are a pair. One takes some times as long as the other. Leaving out any one of the goes in which both had a turn may
+change that ratio. Where it is nearer to 1 than it can be changed so, or than TOLD, the machine does not tell the two apart: they are
+tied. Predicted times are tied by the same measure. Kendall's tau is tau-b: pairs that are tied on one side alone count against it.
 """
 import itertools
 import math
@@ -13,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-TOLD, LEAST_GOES = 0.02, 3  # two layouts are told apart by no less, and of no fewer goes
+TOLD, LEAST_GOES = 0.02, 3  # two layouts are told apart by no less, and in no fewer goes
 
 
 @dataclass
@@ -22,25 +21,34 @@ class Row:
     layout: str
     start: str
     ranks: int
-    rounds: list  # of {"predicted", "seconds"}
+    turns: list  # of {"go", "seconds"}
+    predicted: float
     general: float | None  # predicted without the cell's own kernels
 
-    def middle(self, key):
-        return statistics.median(found[key] for found in self.rounds)
+    @property
+    def seconds(self):
+        return min(turn["seconds"] for turn in self.turns)
 
     @property
     def ratio(self):
-        return statistics.median(found["predicted"] / found["seconds"] for found in self.rounds)
+        return self.predicted / self.seconds
 
 
 # ---- numbers -------------------------------------------------------------------------------------------
 
 
-def apart(a, b, key):
-    """(the median of the goes, half of how far they lie apart) of log(a / b); None where both were in too few of them."""
-    other = {found["go"]: found for found in b.rounds if "go" in found}
-    logs = [math.log(found[key] / other[found["go"]][key]) for found in a.rounds if found.get("go") in other]
-    return (statistics.median(logs), (max(logs) - min(logs)) / 2) if len(logs) >= LEAST_GOES else None
+def apart(a, b):
+    """(log(a / b), how far leaving out a go changes it) of what was measured; None where both were in too few goes."""
+    times = [{turn["go"]: turn["seconds"] for turn in row.turns} for row in (a, b)]
+    goes = times[0].keys() & times[1].keys()
+    if len(goes) < LEAST_GOES:
+        return None
+
+    def ratio(left_out):
+        return math.log(min(times[0][go] for go in goes - left_out) / min(times[1][go] for go in goes - left_out))
+
+    whole = ratio(set())
+    return whole, max(abs(ratio({go}) - whole) for go in goes)
 
 
 def sign(value, least):
@@ -51,12 +59,10 @@ def pairs_of(rows):
     """(sign measured, sign predicted) of all pairs of layouts of a model that are started alike."""
     found = []
     for a, b in itertools.combinations(rows, 2):
-        measured = apart(a, b, "seconds") if (a.model, a.start) == (b.model, b.start) else None
-        if not measured:
-            continue
-        took, noise = measured
-        least = max(noise, TOLD)
-        found.append((sign(took, least), sign(apart(a, b, "predicted")[0], least)))
+        measured = apart(a, b) if (a.model, a.start) == (b.model, b.start) else None
+        if measured:
+            least = max(measured[1], TOLD)
+            found.append((sign(measured[0], least), sign(math.log(a.predicted / b.predicted), least)))
     return found
 
 
@@ -82,7 +88,7 @@ def summary(rows):
     for title, some in groups:
         if some:
             print(errors_text(title, [row.ratio for row in some]))
-    general = [row.general / row.middle("seconds") for row in rows if row.general]
+    general = [row.general / row.seconds for row in rows if row.general]
     if general:
         print(errors_text("all, own kernels not known", general))
     pairs = pairs_of(rows)
@@ -94,12 +100,12 @@ def summary(rows):
 
 
 def print_table(rows):
-    print("| model | layout | step, ms | predicted, ms | / measured | of rounds |")
+    print("| model | layout | step, ms | predicted, ms | / measured | turns |")
     print("| --- | --- | --- | --- | --- | --- |")
     for row in rows:
-        ratios = sorted(found["predicted"] / found["seconds"] for found in row.rounds)
-        print(f"| {row.model} | {row.layout} | {1e3 * row.middle('seconds'):.2f} | {1e3 * row.middle('predicted'):.2f} | {row.ratio:.2f} | "
-              f"{ratios[0]:.2f} to {ratios[-1]:.2f} |")
+        slowest = max(turn["seconds"] for turn in row.turns) / row.seconds
+        print(f"| {row.model} | {row.layout} | {1e3 * row.seconds:.2f} | {1e3 * row.predicted:.2f} | {row.ratio:.2f} | "
+              f"{len(row.turns)}, to {slowest:.2f} of it |")
     print()
     if rows:
         summary(rows)
@@ -110,7 +116,7 @@ def print_table(rows):
 
 def draw(rows, path):
     """Predicted against measured, both logarithmic; the line where they agree, and a tenth to each side."""
-    values = [row.middle(key) for row in rows for key in ("seconds", "predicted")]
+    values = [value for row in rows for value in (row.seconds, row.predicted)]
     low, high = math.floor(2 * math.log10(min(values))) / 2, math.ceil(2 * math.log10(max(values))) / 2
     size, edge = 440, 50
 
@@ -131,9 +137,8 @@ def draw(rows, path):
         parts.append(f'<text x="{at:.1f}" y="{size - edge + 18}" text-anchor="middle">{label}</text>')
         parts.append(f'<text x="{edge - 6}" y="{size - at + 4:.1f}" text-anchor="end">{label}</text>')
     for row in rows:
-        took = row.middle("seconds")
         colour = "#c33" if row.start else "#36c" if row.ranks <= 2 else "#393"
-        parts.append(f'<circle cx="{place(took):.1f}" cy="{size - place(took * row.ratio):.1f}" r="3" fill="{colour}" fill-opacity="0.7">'
+        parts.append(f'<circle cx="{place(row.seconds):.1f}" cy="{size - place(row.predicted):.1f}" r="3" fill="{colour}" fill-opacity="0.7">'
                      f'<title>{row.model}; {row.layout}</title></circle>')
     parts.append(f'<text x="{size / 2}" y="{size - 8}" text-anchor="middle">measured</text>')
     parts.append(f'<text x="14" y="{size / 2}" text-anchor="middle" transform="rotate(-90 14 {size / 2})">predicted</text>')

@@ -321,8 +321,8 @@ class Predicting(unittest.TestCase):
 
     @staticmethod
     def row(layout, took, said):
-        turns = [{"go": go, "seconds": seconds} for go, seconds in enumerate(took)]
-        return predicted.Row("net", layout, "", 2, turns, said, None)
+        turns = [{"go": go, "seconds": seconds, "predicted": said} for go, seconds in enumerate(took)]
+        return predicted.Row("net", layout, "", 2, turns, None)
 
     def test_the_least_disturbed_turn_counts(self):
         self.assertEqual(self.row("a", [2.0, 1.0, 4.0], 1.1).ratio, 1.1)

@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / "build/bin"
 HOSTS, DELAY_LINE = ROOT / "tests/hosts/hosts.sh", ROOT / "build/tests/delay_line"
 RAN = re.compile(r"of steps .* the fastest took ([0-9.e+-]+) (us|ms|s), .* the median is ([0-9.e+-]+) (us|ms|s)")
+PREDICTED = re.compile(r"predicted to take ([0-9.e+-]+) (us|ms|s);")
 PLANNED = re.compile(r"^time on .*: ([0-9.e+-]+) (us|ms|s) a step$", re.M)
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -198,7 +199,7 @@ def measure_own(cell, folder):
 
 
 def train(cell, folder, steps):
-    """The mean of the fastest quarter of so many steps, and the fastest and the median as the run tells them."""
+    """The mean of the fastest quarter of so many steps; what the run tells: the fastest, the median, and what was predicted."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, "own")]
         text = " ".join(run(cell.words(*options), folder).split())  # lines are wrapped
@@ -208,7 +209,8 @@ def train(cell, folder, steps):
     if not ran:
         raise SystemExit(f"predict.py: no comparison in: {text[-400:]}")
     quarter = sorted(took[1:])[:(len(took) + 2) // 4]
-    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "seconds": sum(quarter) / len(quarter)}
+    return {"fastest": seconds(ran, 1), "median": seconds(ran, 3), "predicted": seconds(PREDICTED.search(text), 1),
+            "seconds": sum(quarter) / len(quarter)}
 
 
 def more_steps(found):
@@ -265,14 +267,14 @@ def make_data(folder):
 # ---- what came out -------------------------------------------------------------------------------------
 
 
-def predict(cell, folder, kind):
-    """From a file, of the plan that the cell ran."""
-    return seconds(PLANNED.search(run(cell.words("--dry-run", "--machine", machine_file(cell, kind)), folder)), 1)
+def predict_generally(cell, folder):
+    """From the general file, of the plan that the cell ran."""
+    return seconds(PLANNED.search(run(cell.words("--dry-run", "--machine", machine_file(cell, "general")), folder)), 1)
 
 
 def rows_of(todo, results, options, folder):
-    return [predicted.Row(cell.model, cell.layout, cell.start, cell.ranks, results[cell.key], predict(cell, folder, "own"),
-                          predict(cell, folder, "general") if options.general else None)
+    return [predicted.Row(cell.model, cell.layout, cell.start, cell.ranks, results[cell.key],
+                          predict_generally(cell, folder) if options.general else None)
             for cell in todo if results.get(cell.key)]
 
 

@@ -1,6 +1,6 @@
 """predicted.py: what predict.py found, as a table, as numbers and as a picture.
 
-A cell has one predicted time, of its kernels' fastest figures, and the fastest of the times that its turns found.
+A cell's predicted time is that of its kernels' fastest figures, and its measured time the fastest that its turns found.
 
 Two layouts of a model are a pair. One takes some times as long as the other. Leaving out any one of the goes in which both had a turn may
 change that ratio. Where it is nearer to 1 than it can be changed so, or than TOLD, the machine does not tell the two apart: they are
@@ -21,13 +21,17 @@ class Row:
     layout: str
     start: str
     ranks: int
-    turns: list  # of {"go", "seconds"}
-    predicted: float
+    turns: list  # of {"go", "seconds", "predicted"}
     general: float | None  # predicted without the cell's own kernels
 
     @property
     def seconds(self):
         return min(turn["seconds"] for turn in self.turns)
+
+    @property
+    def predicted(self):
+        """By the last turn, which knows the kernels of all."""
+        return self.turns[-1]["predicted"]
 
     @property
     def ratio(self):

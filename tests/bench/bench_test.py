@@ -321,7 +321,7 @@ class Predicting(unittest.TestCase):
 
     @staticmethod
     def row(layout, took, said):
-        turns = [{"go": go, "seconds": seconds, "predicted": said} for go, seconds in enumerate(took)]
+        turns = [{"go": go, "fastest": seconds, "seconds": seconds, "predicted": said} for go, seconds in enumerate(took)]
         return predicted.Row("net", layout, "", 2, turns, None)
 
     def test_the_least_disturbed_turn_counts(self):
@@ -331,20 +331,24 @@ class Predicting(unittest.TestCase):
         slow = self.row("slow", [2.0, 4.0, 2.0], 2.0)  # the machine was another one in the second go
         fast = self.row("fast", [1.0, 2.0, 1.0], 1.0)
         odd = self.row("odd", [1.5, 3.0, 1.5], 3.0)
-        self.assertEqual(predicted.pairs_of([slow, fast]), [(1, 1)])
-        self.assertEqual(predicted.tau_b(predicted.pairs_of([slow, fast])), 1)
+        self.assertEqual(predicted.pairs_of([slow, fast]), [(1, 1, 1)])
+        self.assertEqual(predicted.tau(predicted.pairs_of([slow, fast])), 1)
+        self.assertAlmostEqual(predicted.tau(predicted.pairs_of([slow, fast, odd])), 1 / 3)
         self.assertAlmostEqual(predicted.tau_b(predicted.pairs_of([slow, fast, odd])), 1 / 3)
 
     def test_ties(self):
         a, b = self.row("a", [1.0, 1.1, 1.0], 1.0), self.row("b", [1.05, 1.0, 1.01], 1.0)
-        c = self.row("c", [1.05, 1.0, 1.01], 2.0)
-        self.assertEqual(predicted.pairs_of([a, b]), [(0, 0)])
-        self.assertEqual(predicted.pairs_of([a, c]), [(0, -1)])
-        self.assertIsNone(predicted.tau_b([(0, -1)]))
+        c, slow = self.row("c", [1.05, 1.0, 1.01], 2.0), self.row("slow", [2.0, 2.0, 2.0], 1.01)
+        self.assertEqual(predicted.pairs_of([a, b]), [(0, 0, 0)])
+        self.assertEqual(predicted.pairs_of([a, c]), [(0, -1, -1)])
+        self.assertIsNone(predicted.tau(predicted.pairs_of([a, c])))
+        self.assertIsNone(predicted.tau_b(predicted.pairs_of([a, b])))
+        nearly = predicted.pairs_of([slow, a])  # in the right order, but by less than what is told
+        self.assertEqual((nearly, predicted.tau(nearly), predicted.tau_b(nearly)), ([(1, 1, 0)], 1, None))
 
     def test_one_lucky_turn_tells_nothing_apart(self):
         a, b = self.row("a", [1.5, 1.0, 1.6], 1.0), self.row("b", [1.5, 1.55, 1.5], 1.5)
-        self.assertEqual(predicted.pairs_of([a, b]), [(0, 0)])
+        self.assertEqual(predicted.pairs_of([a, b])[0][0], 0)
 
     def test_too_few_goes(self):
         a, b = self.row("a", [1.0, 1.0], 1.0), self.row("b", [2.0, 2.0], 2.0)

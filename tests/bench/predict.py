@@ -4,8 +4,7 @@
 A cell is a program, a model, a layout and ranks. Machines are faster in one second than in the next, by more than what is asked here. So
 kernels and steps take turns, and nothing counts but what was least disturbed. In a turn of a cell its own kernels are measured for a
 second, and then it trains. All layouts of a model have their turns one behind the other. Of a kernel the fastest figure of all turns
-counts, and of steps too: of a turn the mean of the fastest quarter, of the turns the fastest. A probe before each group's turn and behind it tells how
-much the machine changed.
+counts, and the fastest of all steps. A probe before each group's turn and behind it tells how much the machine changed.
 
     ./run bench --predict                         all cells, as a table
     ./run bench --predict --only 'gpt wide*'      those of one model

@@ -55,7 +55,7 @@ static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
 /* What is the same of a tensor for all cuts of its kernel along an axis. */
 typedef struct looked_term {
     uint64_t dims;
-    double bytes, sent; /* were the axis whole; and without a rank's own part */
+    double bytes, sent; /* were the axis whole; and of a result without a rank's own part */
     int named;          /* the dim by which it is split there */
     bool is_result, is_sharded;
 } looked_term;
@@ -79,7 +79,7 @@ static void look_at_terms(const guess *g, const weft_search_work *work, int axis
         const double bytes = bytes_beside(g, term, axis);
         look->terms[t] = (looked_term){.dims = term->dims,
                                        .bytes = bytes,
-                                       .sent = bytes * (n - 1) / n,
+                                       .sent = term->is_result ? bytes * (n - 1) / n : 0,
                                        .named = split_by(role_at(g, axis), term->dims),
                                        .is_result = term->is_result,
                                        .is_sharded = is_sharded(g, term, axis)};

@@ -211,10 +211,10 @@ static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph,
     for (uint32_t v = 1; v < graph->n_tensors; v++) {
         const weft_shape *shape = &graph->tensors[v].type.shape;
         for (int d = 0; d < shape->n_dims; d++) {
-            const int at =
-                weft_search_dim_find(dims, shape->dims[d].name, strlen(shape->dims[d].name));
-            if (at < 0) continue;
-            bits |= UINT64_C(1) << at;
+            const uint64_t bit = weft_search_dim_bit(dims, shape->dims[d].name);
+            if (bit == 0) continue;
+            const int at = __builtin_ctzll(bit);
+            bits |= bit;
             if (shape->dims[d].size > size[at]) size[at] = shape->dims[d].size;
         }
     }

@@ -46,7 +46,7 @@ typedef struct weft_search_dims {
     weft_search_amounts bytes;         /* of forward values that are no variables, by their dims */
 } weft_search_dims;
 
-/* The bit of a name; 0: there is no room for another one. */
+/* The bit of a name; 0: there is no room for another one, or no layout can write it. */
 uint64_t weft_search_dim_bit(weft_search_dims *dims, const char *name);
 int weft_search_dim_find(const weft_search_dims *dims, const char *name,
                          size_t letters); /* -1: none */

@@ -1,4 +1,4 @@
-/* destroy: the end of a plan, and of what its passes left; and plans that are one but for their last passes. */
+/* destroy: the end of a plan, and of what its passes left; and plans that differ in their last passes alone. */
 #include <stdlib.h>
 #include <string.h>
 

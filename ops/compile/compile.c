@@ -9,26 +9,27 @@
 static const struct {
     const char *name;
     weft_pass pass;
+    bool goes_by_seconds; /* of a machine, where the plan is for one: so do all that follow */
 } passes[] = {
-    {"unroll", weft_pass_unroll},
-    {"expand", weft_pass_expand},
-    {"simplify", weft_pass_simplify},
-    {"cut_first", weft_pass_cut_first},
-    {"join_parts", weft_pass_join_parts},
-    {"fission", weft_pass_fission},
-    {"place", weft_pass_place},
-    {"lower", weft_pass_lower},
-    {"accumulate", weft_pass_accumulate},
-    {"elide_casts", weft_pass_elide_casts},
-    {"copy_casts", weft_pass_copy_casts},
-    {"fuse", weft_pass_fuse},
-    {"fuse_horizontal", weft_pass_fuse_horizontal},
-    {"order", weft_pass_order},
-    {"bucket", weft_pass_bucket},
-    {"hoist", weft_pass_hoist},
-    {"prefetch", weft_pass_prefetch},
-    {"views", weft_pass_views},
-    {"schedule", weft_pass_schedule},
+    {"unroll", weft_pass_unroll, false},
+    {"expand", weft_pass_expand, false},
+    {"simplify", weft_pass_simplify, false},
+    {"cut_first", weft_pass_cut_first, false},
+    {"join_parts", weft_pass_join_parts, false},
+    {"fission", weft_pass_fission, false},
+    {"place", weft_pass_place, false},
+    {"lower", weft_pass_lower, false},
+    {"accumulate", weft_pass_accumulate, false},
+    {"elide_casts", weft_pass_elide_casts, false},
+    {"copy_casts", weft_pass_copy_casts, false},
+    {"fuse", weft_pass_fuse, false},
+    {"fuse_horizontal", weft_pass_fuse_horizontal, false},
+    {"order", weft_pass_order, false},
+    {"bucket", weft_pass_bucket, false},
+    {"hoist", weft_pass_hoist, false},
+    {"prefetch", weft_pass_prefetch, false},
+    {"views", weft_pass_views, false},
+    {"schedule", weft_pass_schedule, true},
 };
 enum { n_passes = sizeof passes / sizeof passes[0] };
 
@@ -159,6 +160,16 @@ static weft_status mark_outputs(weft_plan *plan, weft_values values, weft_error 
     return WEFT_OK;
 }
 
+static weft_status run_passes(weft_plan *plan, bool by_seconds, const char *dump, weft_error *error)
+{
+    for (int i = 0; i < n_passes; i++) {
+        if (passes[i].goes_by_seconds != by_seconds) continue;
+        WEFT_TRY(passes[i].pass(plan, error));
+        if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
+    }
+    return WEFT_OK;
+}
+
 static weft_status build(weft_plan *plan, weft_values values, const char *dump, weft_error *error)
 {
     WEFT_TRY(check_dump(dump, error));
@@ -166,15 +177,7 @@ static weft_status build(weft_plan *plan, weft_values values, const char *dump, 
     WEFT_TRY(copy_graph(plan, values.values[0].graph, error));
     WEFT_TRY(weft_layout_check(plan->layout, plan->mesh, NULL, 0, error));
     WEFT_TRY(check_layout(plan, error));
-    for (int i = 0; i < n_passes; i++) {
-        WEFT_TRY(passes[i].pass(plan, error));
-        if (dump && strcmp(dump, passes[i].name) == 0) weft_plan_dump(plan, stderr);
-    }
-    WEFT_TRY(weft_keep_memory(plan, error));
-    plan->build.machine = NULL; /* all were borrowed */
-    plan->build.policy = NULL;
-    plan->build.cost = (weft_cost){0};
-    return weft_plan_index(plan, error);
+    return run_passes(plan, false, dump, error);
 }
 
 static weft_status take_options(weft_plan *plan, const weft_compile_options *options,
@@ -214,15 +217,14 @@ static weft_status take_options(weft_plan *plan, const weft_compile_options *opt
     return plan->policy_name ? WEFT_OK : weft_fail_memory(error, strlen(name));
 }
 
-weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing *pricing,
-                           weft_plan **plan, weft_error *error)
+weft_status weft_plan_begin(const weft_plan_request *request, const weft_pricing *pricing,
+                            weft_plan **plan, weft_error *error)
 {
     *plan = NULL;
     weft_plan *made = calloc(1, sizeof *made);
     if (!made) return weft_fail_memory(error, sizeof *made);
     made->mesh = request->mesh;
     made->build.unrolled = WEFT_UNROLL;
-    made->build.machine = pricing->machine;
     made->arena = weft_arena_create();
     weft_status status = made->arena ? copy_layout(request->layout, &made->layout, error)
                                      : weft_fail_memory(error, sizeof *made);
@@ -233,6 +235,38 @@ weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing 
     if (status == WEFT_OK) status = build(made, request->values, pricing->dump, error);
     if (status != WEFT_OK) weft_plan_destroy(&made);
     *plan = made;
+    return status;
+}
+
+static weft_status end(weft_plan *plan, const weft_pricing *pricing, weft_error *error)
+{
+    plan->build.machine = pricing->machine;
+    WEFT_TRY(run_passes(plan, true, pricing->dump, error));
+    WEFT_TRY(weft_keep_memory(plan, error));
+    plan->build.machine = NULL; /* all were borrowed */
+    plan->build.policy = NULL;
+    plan->build.cost = (weft_cost){0};
+    return weft_plan_index(plan, error);
+}
+
+weft_status weft_plan_end(weft_plan *plan, const weft_pricing *pricing, weft_plan *next,
+                          weft_error *error)
+{
+    const weft_status status = end(plan, pricing, error);
+    if (next) {
+        next->build.trials = plan->build.trials;
+        plan->build.trials = NULL;
+    }
+    weft_trials_end(plan);
+    return status;
+}
+
+weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing *pricing,
+                           weft_plan **plan, weft_error *error)
+{
+    WEFT_TRY(weft_plan_begin(request, pricing, plan, error));
+    const weft_status status = weft_plan_end(*plan, pricing, NULL, error);
+    if (status != WEFT_OK) weft_plan_destroy(plan);
     return status;
 }
 

@@ -2,7 +2,7 @@
  *
  * No single price is right: prices leave out what a timeline knows, as waiting for late ranks and cores that exchanges take. So plans are
  * made by several prices, each is predicted on the machine, and the quickest is taken. That by the usual prices is the first, so
- * none is taken that is predicted to be slower.
+ * none is taken that is predicted to be slower. Those of the same links are one plan up to the passes that go by seconds.
  */
 #include "clock.h"
 #include "passes.h"
@@ -29,6 +29,7 @@ typedef struct trial {
     double flops_per_byte;        /* of the machine */
     weft_planned_pricing pricings[WEFT_PRICINGS];
     int n, best;
+    weft_plan *begun[2]; /* by has_links: for the next try of these links; NULL: none */
 } trial;
 
 static weft_pricing pricing_of(const trial *t, int which)
@@ -70,13 +71,37 @@ static weft_status judge(trial *t, int which, const weft_plan *plan, bool *is_ta
     return WEFT_OK;
 }
 
+/* Whether a later try has the same links. */
+static bool has_next(int which)
+{
+    for (int later = which + 1; later < WEFT_PRICINGS; later++)
+        if (tries[later].has_links == tries[which].has_links) return true;
+    return false;
+}
+
+/* A plan of these links that has begun, and another one for the next try. */
+static weft_status begin(trial *t, int which, const weft_pricing *pricing, weft_plan **plan,
+                         weft_error *error)
+{
+    weft_plan **next = &t->begun[tries[which].has_links];
+    *plan = *next;
+    *next = NULL;
+    if (!*plan) WEFT_TRY(weft_plan_begin(t->request, pricing, plan, error));
+    if (!has_next(which)) return WEFT_OK;
+    *next = weft_plan_fork(*plan);
+    if (*next) return WEFT_OK;
+    weft_plan_destroy(plan);
+    return weft_fail_memory(error, sizeof **plan);
+}
+
 static weft_status try_one(trial *t, int which, weft_plan **best, weft_error *error)
 {
     weft_plan *plan;
     bool is_taken = false;
     const weft_pricing pricing = pricing_of(t, which);
-    WEFT_TRY(weft_plan_make(t->request, &pricing, &plan, error));
-    const weft_status status = judge(t, which, plan, &is_taken, error);
+    WEFT_TRY(begin(t, which, &pricing, &plan, error));
+    weft_status status = weft_plan_end(plan, &pricing, t->begun[tries[which].has_links], error);
+    if (status == WEFT_OK) status = judge(t, which, plan, &is_taken, error);
     if (!is_taken) {
         weft_plan_destroy(&plan);
         return status;
@@ -89,10 +114,13 @@ static weft_status try_one(trial *t, int which, weft_plan **best, weft_error *er
 /* Where ranks exchange nothing all prices come to one plan: a queue is for computing alone. */
 static weft_status try_all(trial *t, weft_plan **best, weft_error *error)
 {
-    WEFT_TRY(try_one(t, 0, best, error));
-    for (int which = 1; which < WEFT_PRICINGS && (*best)->n_queues > 1; which++)
-        if (is_tried(t, which)) WEFT_TRY(try_one(t, which, best, error));
-    return WEFT_OK;
+    weft_status status = try_one(t, 0, best, error);
+    for (int which = 1; which < WEFT_PRICINGS && status == WEFT_OK && (*best)->n_queues > 1;
+         which++)
+        if (is_tried(t, which)) status = try_one(t, which, best, error);
+    for (int links = 0; links < 2; links++)
+        weft_plan_destroy(&t->begun[links]);
+    return status;
 }
 
 static int find_try(const char *name)

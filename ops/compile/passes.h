@@ -27,6 +27,13 @@ typedef struct weft_pricing {
     const char *dump; /* a pass's name: what it made is printed to stderr; NULL: nothing */
 } weft_pricing;
 
+/* weft_plan_begin - run the passes that go by prices alone. weft_plan_end - run the others, by the seconds of the pricing's machine
+ * (NULL: by prices too), and find what readers of the plan need. A plan that has begun may end in several ways (weft_plan_fork):
+ * `next` is the one that ends next, which has the trials of this one (NULL: none). Local; pure. */
+weft_status weft_plan_begin(const weft_plan_request *request, const weft_pricing *pricing,
+                            weft_plan **plan, weft_error *error);
+weft_status weft_plan_end(weft_plan *plan, const weft_pricing *pricing, weft_plan *next,
+                          weft_error *error);
 /* weft_plan_make - run all passes once. Local; pure. */
 weft_status weft_plan_make(const weft_plan_request *request, const weft_pricing *pricing,
                            weft_plan **plan, weft_error *error);

@@ -368,6 +368,5 @@ weft_status weft_keep_memory(weft_plan *plan, weft_error *error)
     if (!arena) return weft_fail_memory(error, sizeof(weft_memory));
     const weft_status status = lay_out(plan, arena, error);
     weft_arena_destroy(&arena);
-    weft_trials_end(plan);
     return status;
 }

@@ -136,6 +136,8 @@ typedef struct weft_building {
 
 typedef struct weft_plan {
     weft_arena *arena;
+    /* how many plans have the arena, the graph and the layout (weft_plan_fork); NULL: this one alone */
+    uint32_t *n_sharing;
     weft_graph *graph; /* expanded and simplified; uses the user's graph's arena for names */
     const weft_mesh *mesh;
     weft_layout *layout; /* a copy of its own */
@@ -185,6 +187,9 @@ typedef struct weft_plan {
 
 /* destroy.c */
 void weft_plan_destroy(weft_plan **plan);
+/* weft_plan_fork - the same plan once more, before its last passes: these may order the steps of both otherwise. What passes before
+ * them made is of both, and lives as long as either. NULL: no memory. */
+weft_plan *weft_plan_fork(weft_plan *plan);
 
 /* ---- plan.c: lists, and what can be read off a step or a placed tensor -------------------------- */
 
@@ -289,7 +294,7 @@ weft_status weft_plan_memory(const weft_plan *plan, int rank, weft_arena *arena,
  * lie. */
 weft_status weft_plan_buffers(const weft_plan *plan, weft_step *steps, uint32_t n_steps,
                               weft_arena *arena, weft_memory *memory, weft_error *error);
-/* weft_keep_memory - lay out rank 0's, once the order of steps is the last one: plan->packed. */
+/* weft_keep_memory - lay out rank 0's, once the order of steps is the last one: plan->packed. Trials stay. */
 weft_status weft_keep_memory(weft_plan *plan, weft_error *error);
 
 /* ---- index.c, queues.c: what is looked up in a plan that is done -------------------------------- */

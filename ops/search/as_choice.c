@@ -7,8 +7,6 @@ bool weft_search_go_together(const searching *s, const weft_search_outline *outl
                              const weft_search_setting *setting)
 {
     const weft_search_profile *profile = &s->profiles[setting->profile];
-    const char *store = s->options->store_dim;
-    const int dim = store ? weft_search_dim_find(&s->dims, store, strlen(store)) : -1;
     bool is_split = false, has_more = profile->more == 0;
     for (int a = 0; a < outline->n; a++) {
         const weft_search_role *role = &s->roles.list[outline->axes[a].role];
@@ -17,7 +15,7 @@ bool weft_search_go_together(const searching *s, const weft_search_outline *outl
         for (int d = 0; d < role->n; d++)
             if (profile->size[role->dims[d]] > most) most = profile->size[role->dims[d]];
         if (outline->axes[a].size > most) return false;
-        is_split |= dim >= 0 && role->set >> dim & 1;
+        is_split |= role->splits_storage;
         has_more |= (role->set & profile->more) != 0;
     }
     return has_more && (setting->zero == 0 || is_split);

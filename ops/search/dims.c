@@ -13,27 +13,28 @@ int weft_search_dim_find(const weft_search_dims *dims, const char *name, size_t 
     return -1;
 }
 
-uint64_t weft_search_dim_bit(weft_search_dims *dims, const char *name)
-{
-    const int found = weft_search_dim_find(dims, name, strlen(name));
-    if (found >= 0) return UINT64_C(1) << found;
-    if (dims->n == WEFT_SEARCH_DIMS) return 0;
-    snprintf(dims->names[dims->n], sizeof dims->names[0], "%s", name);
-    dims->linked[dims->n] = UINT64_C(1) << dims->n;
-    return UINT64_C(1) << dims->n++;
-}
-
 /* A name that no layout can write: of a state (weft_state_dim). */
 static bool is_plain(const char *name)
 {
     return weft_name_length(name) == (int)strlen(name);
 }
 
+/* All dims of all values are asked for, so most are found, and by their first letters. */
+uint64_t weft_search_dim_bit(weft_search_dims *dims, const char *name)
+{
+    for (int d = 0; d < dims->n; d++)
+        if (dims->names[d][0] == name[0] && strcmp(dims->names[d], name) == 0)
+            return UINT64_C(1) << d;
+    if (dims->n == WEFT_SEARCH_DIMS || !is_plain(name)) return 0;
+    snprintf(dims->names[dims->n], sizeof dims->names[0], "%s", name);
+    dims->linked[dims->n] = UINT64_C(1) << dims->n;
+    return UINT64_C(1) << dims->n++;
+}
+
 uint64_t weft_search_dims_of(weft_search_dims *dims, const weft_shape *shape)
 {
     uint64_t bits = 0;
     for (int d = 0; d < shape->n_dims; d++) {
-        if (!is_plain(shape->dims[d].name)) continue;
         const uint64_t bit = weft_search_dim_bit(dims, shape->dims[d].name);
         if (bit == 0) continue;
         int64_t *size = &dims->size[__builtin_ctzll(bit)];
@@ -48,10 +49,10 @@ static uint64_t bits_of_factor(weft_search_dims *dims, const weft_site *site,
 {
     uint64_t bits = 0;
     for (int i = 0; i < site->n_in; i++)
-        if (factor->in[i] >= 0 && is_plain(site->in[i].shape.dims[factor->in[i]].name))
+        if (factor->in[i] >= 0)
             bits |= weft_search_dim_bit(dims, site->in[i].shape.dims[factor->in[i]].name);
     for (int o = 0; o < site->n_out; o++)
-        if (factor->out[o] >= 0 && is_plain(site->out[o].shape.dims[factor->out[o]].name))
+        if (factor->out[o] >= 0)
             bits |= weft_search_dim_bit(dims, site->out[o].shape.dims[factor->out[o]].name);
     return bits;
 }

@@ -116,43 +116,71 @@ static double loops_seconds(const weft_search_rates *rates, const weft_search_wo
     return fmax(loops->seconds / ranks, memory);
 }
 
-/* Kept in the work: there are few numbers of ranks. */
-static double seconds_among(const searching *s, weft_search_work *work, double ranks)
+static double seconds_among(const searching *s, const weft_search_work *work, double ranks)
 {
-    int at = 0;
-    while (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks != 0 && work->cuts[at].ranks != ranks)
-        at++;
-    if (at < WEFT_SEARCH_CUTS && work->cuts[at].ranks == ranks) return work->cuts[at].seconds;
-    const double seconds =
-        work->is_kernel ? work->times * weft_search_kernel_seconds(&s->rates, &work->kernel, ranks)
-                        : loops_seconds(&s->rates, work, ranks);
-    if (at < WEFT_SEARCH_CUTS) {
-        work->cuts[at].ranks = ranks;
-        work->cuts[at].seconds = seconds;
-    }
-    return seconds;
+    return work->is_kernel
+               ? work->times * weft_search_kernel_seconds(&s->rates, &work->kernel, ranks)
+               : loops_seconds(&s->rates, work, ranks);
 }
 
-double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
-                                const weft_search_setting *setting, weft_search_work *work,
-                                double *ranks)
+static void cut_piece(void *context, int piece)
 {
-    *ranks = 1;
+    searching *s = context;
+    const weft_search_profile *profile = &s->profiles[piece];
+    for (int w = 0; w < profile->n_works; w++)
+        for (int c = 0; c < s->n_cuts; c++)
+            profile->works[w].cut_seconds[c] = seconds_among(s, &profile->works[w], s->cuts[c]);
+}
+
+void weft_search_cut_works(searching *s)
+{
+    s->n_cuts = 0;
+    for (int ranks = 1; ranks <= s->options->ranks && s->n_cuts < WEFT_SEARCH_CUTS; ranks++)
+        if (s->options->ranks % ranks == 0) s->cuts[s->n_cuts++] = ranks;
+    weft_search_crew_do(s->threads, s->n_profiles, cut_piece, s);
+}
+
+void weft_search_share(const searching *s, const weft_search_outline *outline,
+                       weft_search_sharing *sharing)
+{
+    sharing->n = outline->n;
+    sharing->stored = 0;
     for (int a = 0; a < outline->n; a++) {
         const weft_search_role *role = &s->roles.list[outline->axes[a].role];
-        const bool is_stored = work->is_stored && setting->zero > 0 && role->splits_storage;
-        if (work->dims & role->reach || is_stored) *ranks *= outline->axes[a].size;
+        sharing->reach[a] = role->reach;
+        sharing->stored |= (uint32_t)role->splits_storage << a;
     }
-    return seconds_among(s, work, *ranks);
+    for (uint32_t axes = 0; axes < 1u << outline->n; axes++) {
+        double ranks = 1;
+        int at = s->n_cuts - 1;
+        for (int a = 0; a < outline->n; a++)
+            if (axes >> a & 1) ranks *= outline->axes[a].size;
+        while (at >= 0 && s->cuts[at] != ranks)
+            at--;
+        sharing->ranks[axes] = ranks;
+        sharing->cut[axes] = (int8_t)at;
+    }
 }
 
-double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
+double weft_search_work_seconds(const searching *s, const weft_search_sharing *sharing,
+                                const weft_search_setting *setting, const weft_search_work *work,
+                                double *ranks)
+{
+    uint32_t axes = work->is_stored && setting->zero > 0 ? sharing->stored : 0;
+    for (int a = 0; a < sharing->n; a++)
+        axes |= (uint32_t)((work->dims & sharing->reach[a]) != 0) << a;
+    *ranks = sharing->ranks[axes];
+    const int cut = sharing->cut[axes];
+    return cut >= 0 ? work->cut_seconds[cut] : seconds_among(s, work, *ranks);
+}
+
+double weft_search_floor_seconds(const searching *s, const weft_search_sharing *sharing,
                                  const weft_search_setting *setting)
 {
     const weft_search_profile *profile = &s->profiles[setting->profile];
     double seconds = 0, ranks;
     for (int w = 0; w < profile->n_works; w++)
-        seconds += weft_search_work_seconds(s, outline, setting, &profile->works[w], &ranks);
+        seconds += weft_search_work_seconds(s, sharing, setting, &profile->works[w], &ranks);
     return seconds;
 }
 

@@ -43,13 +43,6 @@ static double bytes_beside(const guess *g, const weft_search_term *term, int axi
     return bytes;
 }
 
-/* From where a tensor is along the axis to a split along `dim`, or whole: parts of its bytes (weft_state_cost). */
-static double moved(int from, int to, double n)
-{
-    if (from == to || from == WHOLE) return 0;
-    return to == WHOLE ? (n - 1) / n : (n - 1) / n / n;
-}
-
 /* A variable or a gradient that the axis shards in storage alone. */
 static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
 {
@@ -59,26 +52,62 @@ static bool is_sharded(const guess *g, const weft_search_term *term, int axis)
            role->splits_storage;
 }
 
-/* What a kernel exchanges over an axis if it is cut along `dim`, or done whole. */
-static double cut_bytes(const guess *g, const weft_search_work *work, int axis, int dim)
+/* What is the same of a tensor for all cuts of its kernel along an axis. */
+typedef struct looked_term {
+    uint64_t dims;
+    double bytes, sent; /* were the axis whole; and of a result without a rank's own part */
+    int named;          /* the dim by which it is split there */
+    bool is_result, is_sharded;
+} looked_term;
+
+typedef struct looked_axis {
+    int n;
+    looked_term terms[WEFT_SEARCH_TERMS];
+    double others, moved; /* of n ranks: n - 1 parts of n; and of one part as many */
+    bool is_brought_back; /* a new variable, to where others read it */
+} looked_axis;
+
+static void look_at_terms(const guess *g, const weft_search_work *work, int axis, looked_axis *look)
 {
     const double n = g->outline->axes[axis].size;
-    const weft_search_role *role = role_at(g, axis);
-    double all = 0;
+    look->n = work->n_terms;
+    look->others = (n - 1) / n;
+    look->moved = (n - 1) / n / n;
+    look->is_brought_back = g->setting->zero < 3;
     for (int t = 0; t < work->n_terms; t++) {
         const weft_search_term *term = &work->terms[t];
         const double bytes = bytes_beside(g, term, axis);
-        const int named = split_by(role, term->dims);
-        const bool has = dim != WHOLE && term->dims >> dim & 1, sharded = is_sharded(g, term, axis);
+        look->terms[t] = (looked_term){.dims = term->dims,
+                                       .bytes = bytes,
+                                       .sent = term->is_result ? bytes * (n - 1) / n : 0,
+                                       .named = split_by(role_at(g, axis), term->dims),
+                                       .is_result = term->is_result,
+                                       .is_sharded = is_sharded(g, term, axis)};
+    }
+}
+
+/* From where a tensor is along the axis to a split along `dim`, or whole: parts of its bytes (weft_state_cost). */
+static double moved(int from, int to, const looked_axis *look)
+{
+    if (from == to || from == WHOLE) return 0;
+    return to == WHOLE ? look->others : look->moved;
+}
+
+/* What a kernel exchanges over an axis if it is cut along `dim`, or done whole. */
+static double cut_bytes(const looked_axis *look, int dim)
+{
+    double all = 0;
+    for (int t = 0; t < look->n; t++) {
+        const looked_term *term = &look->terms[t];
+        const bool has = dim != WHOLE && term->dims >> dim & 1;
         const int here = has ? dim : WHOLE;
         if (!term->is_result)
-            all += bytes * (sharded ? (n - 1) / n : moved(named, here, n));
+            all += term->bytes * (term->is_sharded ? look->others : moved(term->named, here, look));
         else if (dim != WHOLE && !has) /* partial */
-            all += bytes * (named == WHOLE && !sharded ? 2 : 1) * (n - 1) / n;
+            all += (term->named == WHOLE && !term->is_sharded ? 2 : 1) * term->sent;
         else
-            all += bytes * moved(here, named, n);
-        if (term->is_result && sharded && g->setting->zero < 3) /* the new variable comes back */
-            all += bytes * (n - 1) / n;
+            all += term->bytes * moved(here, term->named, look);
+        if (term->is_result && term->is_sharded && look->is_brought_back) all += term->sent;
     }
     return all;
 }
@@ -87,10 +116,12 @@ static double axis_seconds(const guess *g, const weft_search_work *work, int axi
 {
     const weft_search_axis *a = &g->outline->axes[axis];
     const weft_level *level = &g->s->options->machine->levels[a->level];
-    const double whole = cut_bytes(g, work, axis, WHOLE) * g->seconds[axis];
+    looked_axis look;
+    look_at_terms(g, work, axis, &look);
+    const double whole = cut_bytes(&look, WHOLE) * g->seconds[axis];
     double best = whole + alone * (1 - 1.0 / a->size) / SHOWN;
     for (uint64_t left = work->dims & role_at(g, axis)->reach; left != 0; left &= left - 1) {
-        const double bytes = cut_bytes(g, work, axis, __builtin_ctzll(left));
+        const double bytes = cut_bytes(&look, __builtin_ctzll(left));
         best = fmin(best, bytes * g->seconds[axis] + (bytes > 0 ? level->latency_seconds : 0));
     }
     return best;

@@ -43,6 +43,87 @@ static double exchanges_of(const searching *s, const weft_search_outline *outlin
     return *seconds;
 }
 
+static double floor_of(const searching *s, const weft_search_sharing *sharing,
+                       const weft_search_setting *setting, known *of)
+{
+    double *seconds = &of[setting->profile].floors[setting->zero > 0];
+    if (*seconds < 0) *seconds = weft_search_floor_seconds(s, sharing, setting);
+    return *seconds;
+}
+
+/* A choice that a thread has looked at. */
+typedef struct entry {
+    int outline, setting;
+    double floor, exchanges; /* below 0: it was far from the least guess already */
+} entry;
+
+/* Of some outlines all choices, in their order. */
+typedef struct listed {
+    int first, last; /* outlines */
+    bool has_late;   /* some were left out, since time was over */
+    bool is_short;   /* of memory */
+    int64_t n_choices, n_too_large;
+    int n, cap;
+    entry *all; /* [n]; own: free */
+} listed;
+
+enum { OUTLINES = 8, PIECES = 64 };
+
+/* Threads look at pieces of outlines. What they take for the least guess is not below what it is when choices are listed in their
+ * order: so they know the guesses of all that need one then. */
+typedef struct listing {
+    searching *s;
+    const weft_search_list *list;
+    listed pieces[PIECES];
+} listing;
+
+static void look_at(const searching *s, listed *to, double *least, int o, int x,
+                    const weft_search_sharing *sharing, known *of)
+{
+    const weft_search_outline *outline = &s->outlines[o];
+    const weft_search_setting *setting = &s->settings[x];
+    if (!weft_search_go_together(s, outline, setting)) return;
+    to->n_choices++;
+    if (!fits_floor(s, outline, setting)) {
+        to->n_too_large++;
+        return;
+    }
+    if (to->n == to->cap) {
+        const int cap = 2 * to->cap + 1024;
+        entry *more = realloc(to->all, (size_t)cap * sizeof *more);
+        to->is_short |= more == NULL;
+        if (!more) return;
+        to->all = more;
+        to->cap = cap;
+    }
+    entry *e = &to->all[to->n++];
+    *e = (entry){o, x, floor_of(s, sharing, setting, of), -1};
+    if (!(e->floor > FAR * *least)) e->exchanges = exchanges_of(s, outline, setting, of);
+    *least = fmin(*least, e->floor + fmax(e->exchanges, 0));
+}
+
+static void list_piece(void *context, int piece)
+{
+    listing *l = context;
+    const searching *s = l->s;
+    listed *to = &l->pieces[piece];
+    double least = l->list->least_guess;
+    known *of = malloc((size_t)s->n_profiles * sizeof *of);
+    to->is_short = of == NULL;
+    for (int o = to->first; o < to->last && of; o++) {
+        /* then choices of one axis are listed alone, which are planned first */
+        to->has_late |= l->list->n + (uint32_t)to->n > 0 && weft_search_is_over(s, LISTING);
+        if (to->has_late && s->outlines[o].n > 1) continue;
+        weft_search_sharing sharing;
+        weft_search_share(s, &s->outlines[o], &sharing);
+        for (int i = 0; i < s->n_profiles; i++)
+            of[i] = (known){{-1, -1}, {-1, -1, -1}};
+        for (int x = 0; x < s->n_settings; x++)
+            look_at(s, to, &least, o, x, &sharing, of);
+    }
+    free(of);
+}
+
 /* Of more choices than can be kept their number and their lowest floor are. */
 static weft_status keep(searching *s, weft_search_list *list, weft_search_candidate candidate)
 {
@@ -62,48 +143,57 @@ static weft_status keep(searching *s, weft_search_list *list, weft_search_candid
     return WEFT_OK;
 }
 
-static double floor_of(const searching *s, const weft_search_outline *outline,
-                       const weft_search_setting *setting, known *of)
+static weft_status add(searching *s, weft_search_list *list, const entry *e)
 {
-    double *seconds = &of[setting->profile].floors[setting->zero > 0];
-    if (*seconds < 0) *seconds = weft_search_floor_seconds(s, outline, setting);
-    return *seconds;
-}
-
-static weft_status add(searching *s, weft_search_list *list, int o, int x, known *of)
-{
-    const weft_search_outline *outline = &s->outlines[o];
-    const weft_search_setting *setting = &s->settings[x];
-    if (!weft_search_go_together(s, outline, setting)) return WEFT_OK;
-    list->n_choices++;
-    if (!fits_floor(s, outline, setting)) {
-        list->n_too_large++;
-        return WEFT_OK;
-    }
-    const double floor = floor_of(s, outline, setting, of);
-    const bool is_far = floor > FAR * list->least_guess;
-    const double guess = is_far ? floor : floor + exchanges_of(s, outline, setting, of);
+    const bool is_far = e->floor > FAR * list->least_guess;
+    const double guess = is_far ? e->floor : e->floor + e->exchanges;
     list->least_guess = fmin(list->least_guess, guess);
     return keep(s, list,
-                (weft_search_candidate){o, x, (float)(floor * (1 - 1e-6)), (float)guess, false,
-                                        WEFT_UNSEEN});
+                (weft_search_candidate){e->outline, e->setting, (float)(e->floor * (1 - 1e-6)),
+                                        (float)guess, false, WEFT_UNSEEN});
+}
+
+static weft_status take(searching *s, weft_search_list *list, const listed *from)
+{
+    s->has_more_outlines |= from->has_late;
+    list->n_choices += from->n_choices;
+    list->n_too_large += from->n_too_large;
+    if (from->is_short) return weft_fail_memory(s->error, (size_t)from->cap * sizeof *from->all);
+    for (int i = 0; i < from->n; i++)
+        WEFT_TRY(add(s, list, &from->all[i]));
+    return WEFT_OK;
+}
+
+static weft_status list_all(searching *s, weft_search_list *list, listing *l)
+{
+    weft_status status = WEFT_OK;
+    *l = (listing){.s = s, .list = list};
+    for (int first = 0; first < s->n_outlines && status == WEFT_OK;) {
+        int n = 0;
+        for (; n < PIECES && first < s->n_outlines; n++, first += OUTLINES) {
+            listed *piece = &l->pieces[n];
+            const int last = first + OUTLINES;
+            *piece = (listed){.first = first,
+                              .last = last < s->n_outlines ? last : s->n_outlines,
+                              .cap = piece->cap,
+                              .all = piece->all};
+        }
+        weft_search_crew_do(s->threads, n, list_piece, l);
+        for (int i = 0; i < n && status == WEFT_OK; i++)
+            status = take(s, list, &l->pieces[i]);
+    }
+    for (int i = 0; i < PIECES; i++)
+        free(l->pieces[i].all);
+    return status;
 }
 
 weft_status weft_search_list_make(searching *s, weft_search_list *list)
 {
     *list = (weft_search_list){.dropped = INFINITY, .least_guess = INFINITY};
-    known *of = weft_arena_take(s->arena, (size_t)s->n_profiles * sizeof *of);
-    if (!of) return weft_fail_memory(s->error, (size_t)s->n_profiles * sizeof *of);
-    bool is_late = false; /* then choices of one axis are listed alone, which are planned first */
-    for (int o = 0; o < s->n_outlines; o++) {
-        is_late = is_late || (list->n > 0 && weft_search_is_over(s, LISTING));
-        s->has_more_outlines |= is_late && s->outlines[o].n > 1;
-        if (is_late && s->outlines[o].n > 1) continue;
-        for (int i = 0; i < s->n_profiles; i++)
-            of[i] = (known){{-1, -1}, {-1, -1, -1}};
-        for (int x = 0; x < s->n_settings; x++)
-            WEFT_TRY(add(s, list, o, x, of));
-    }
+    listing *l = weft_arena_take(s->arena, sizeof *l);
+    if (!l) return weft_fail_memory(s->error, sizeof *l);
+    weft_search_cut_works(s);
+    WEFT_TRY(list_all(s, list, l));
     if (list->n > 0) qsort(list->all, list->n, sizeof *list->all, by_guess);
     if (list->n_choices > 0) return WEFT_OK;
     return weft_fail(
@@ -138,7 +228,6 @@ static void toll_piece(void *context, int piece)
     }
 }
 
-/* What works take among so many ranks was asked for when the list was made: so threads only read it. */
 void weft_search_list_toll(const searching *s, const weft_search_list *list, const uint32_t *which,
                            int n, double most)
 {

@@ -112,12 +112,30 @@ void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_w
     to->status = few > 0 ? estimate(s, choice, few, to) : price(s, choice, true, to, &to->error);
 }
 
+weft_status weft_search_plan_choice(searching *s, const weft_choice *choice,
+                                    weft_built_graph *built, weft_program **program,
+                                    weft_prediction *prediction, weft_error *error)
+{
+    planned p = {0};
+    const weft_predict_options how = {.host_ranks = s->options->host_ranks};
+    weft_status status = plan(s, choice, true, &p, error);
+    if (status == WEFT_OK)
+        status = weft_plan_predict(p.program, s->options->machine, &how, prediction, error);
+    weft_layout_destroy(&p.layout);
+    *built = p.built;
+    *program = p.program;
+    if (status == WEFT_OK) return WEFT_OK;
+    drop(&p);
+    *program = NULL;
+    built->graph = NULL;
+    return status;
+}
+
 weft_status weft_search_plan(weft_search_builder build, void *context,
                              const weft_search_options *options, const weft_choice *choice,
                              weft_built_graph *built, weft_program **program,
                              weft_prediction *prediction, weft_error *error)
 {
-    planned p = {0};
     WEFT_GIVEN(program, error);
     *program = NULL;
     WEFT_GIVEN(build, error);
@@ -130,16 +148,5 @@ weft_status weft_search_plan(weft_search_builder build, void *context,
                    .context = context,
                    .options = options,
                    .building = PTHREAD_MUTEX_INITIALIZER};
-    const weft_predict_options how = {.host_ranks = options->host_ranks};
-    weft_status status = plan(&s, choice, true, &p, error);
-    if (status == WEFT_OK)
-        status = weft_plan_predict(p.program, options->machine, &how, prediction, error);
-    weft_layout_destroy(&p.layout);
-    *built = p.built;
-    *program = p.program;
-    if (status == WEFT_OK) return WEFT_OK;
-    drop(&p);
-    *program = NULL;
-    built->graph = NULL;
-    return status;
+    return weft_search_plan_choice(&s, choice, built, program, prediction, error);
 }

@@ -211,10 +211,10 @@ static uint64_t dims_of(weft_search_dims *dims, const weft_graph *graph,
     for (uint32_t v = 1; v < graph->n_tensors; v++) {
         const weft_shape *shape = &graph->tensors[v].type.shape;
         for (int d = 0; d < shape->n_dims; d++) {
-            const int at =
-                weft_search_dim_find(dims, shape->dims[d].name, strlen(shape->dims[d].name));
-            if (at < 0) continue;
-            bits |= UINT64_C(1) << at;
+            const uint64_t bit = weft_search_dim_bit(dims, shape->dims[d].name);
+            if (bit == 0) continue;
+            const int at = __builtin_ctzll(bit);
+            bits |= bit;
             if (shape->dims[d].size > size[at]) size[at] = shape->dims[d].size;
         }
     }
@@ -284,6 +284,8 @@ typedef struct alone {
     weft_mesh *mesh;
     weft_built_graph built[2];
     weft_program *program[2];
+    const search_flows *flows[2]; /* of its plans, in `arena` */
+    weft_arena *arena;
     weft_error error;
 } alone;
 
@@ -304,7 +306,9 @@ static weft_status plan_one(searching *s, alone *a, int which)
     const weft_status status = weft_compile(a->mesh, layout, values, &a->built[which].options,
                                             &a->program[which], &a->error);
     weft_layout_destroy(&layout);
-    return status;
+    if (status != WEFT_OK) return status;
+    a->flows[which] = weft_flows_find(a->program[which]->plan, a->arena);
+    return a->flows[which] ? WEFT_OK : weft_fail_memory(&a->error, sizeof *a->flows[which]);
 }
 
 /* When time is over, settings that were not looked at are none: but the first, which is what is done unless asked. */
@@ -316,24 +320,22 @@ static void plan_piece(void *context, int piece)
     alone *a = &b->all[piece];
     a->is_late = b->first + piece > 0 && weft_search_is_over(b->s, PROFILING);
     if (a->is_late) return;
-    if (weft_mesh_plan("one:1", &a->mesh, &a->error) != WEFT_OK) return;
+    a->arena = weft_arena_create();
+    if (!a->arena) (void)!weft_fail_memory(&a->error, sizeof *a);
+    if (!a->arena || weft_mesh_plan("one:1", &a->mesh, &a->error) != WEFT_OK) return;
     if (plan_one(b->s, a, 0) == WEFT_OK && a->layers[1] > 0) (void)!plan_one(b->s, a, 1);
 }
 
-static weft_status look(searching *s, const weft_program *program, const weft_search_rates *rates,
-                        weft_search_profile *profile, sheet *to)
+static void look(searching *s, const search_flows *flows, const weft_search_rates *rates,
+                 weft_search_profile *profile, sheet *to)
 {
-    const weft_plan *plan = program->plan;
-    weft_arena *arena = weft_arena_create();
+    const weft_plan *plan = flows->plan;
     *to = (sheet){0};
     weft_search_dims_look(&s->dims, plan->graph);
     profile->dims = dims_of(&s->dims, plan->graph, profile->size);
-    const search_flows *flows = arena ? weft_flows_find(plan, arena) : NULL;
-    for (uint32_t i = 0; i < plan->n_steps && flows; i++)
+    for (uint32_t i = 0; i < plan->n_steps; i++)
         look_at_step(to, &s->dims, plan, &plan->steps[i], rates, flows);
     look_at_homes(to, &s->dims, plan);
-    weft_arena_destroy(&arena);
-    return flows ? WEFT_OK : weft_fail_memory(s->error, sizeof *to);
 }
 
 /* few + (layers - few) / (more - few) x (more - few), as amounts */
@@ -341,9 +343,9 @@ static weft_status read_one(searching *s, const alone *a, const weft_search_rate
                             sheet sheets[2], weft_search_profile *profile)
 {
     profile->is_legal = true;
-    WEFT_TRY(look(s, a->program[0], rates, profile, &sheets[0]));
+    look(s, a->flows[0], rates, profile, &sheets[0]);
     if (a->layers[1] == 0) return keep(s, &sheets[0], profile);
-    WEFT_TRY(look(s, a->program[1], rates, profile, &sheets[1]));
+    look(s, a->flows[1], rates, profile, &sheets[1]);
     sheets[1].lacks_tolls |= sheets[0].lacks_tolls;
     const double left =
         (double)(s->options->layers - a->layers[0]) / (double)(a->layers[1] - a->layers[0]);
@@ -354,6 +356,7 @@ static weft_status read_one(searching *s, const alone *a, const weft_search_rate
 
 static void drop(alone *a)
 {
+    weft_arena_destroy(&a->arena);
     for (int i = 0; i < 2; i++) {
         (void)weft_program_destroy(&a->program[i]);
         if (a->built[i].graph) (void)weft_graph_destroy(&a->built[i].graph);

@@ -46,7 +46,7 @@ typedef struct weft_search_dims {
     weft_search_amounts bytes;         /* of forward values that are no variables, by their dims */
 } weft_search_dims;
 
-/* The bit of a name; 0: there is no room for another one. */
+/* The bit of a name; 0: there is no room for another one, or no layout can write it. */
 uint64_t weft_search_dim_bit(weft_search_dims *dims, const char *name);
 int weft_search_dim_find(const weft_search_dims *dims, const char *name,
                          size_t letters); /* -1: none */
@@ -157,10 +157,8 @@ typedef struct weft_search_work {
     int n_in, n_ways, n_tolls; /* operands; n_tolls -1: they are not known */
     weft_search_way ways[WEFT_SEARCH_WAYS];
     weft_search_toll tolls[WEFT_SEARCH_TOLLS];
-    /* what it takes, cut among so many ranks, once it was asked for; ranks 0: not yet */
-    struct {
-        double ranks, seconds;
-    } cuts[WEFT_SEARCH_CUTS];
+    double
+        cut_seconds[WEFT_SEARCH_CUTS]; /* what it takes, cut among so many ranks (searching.cuts) */
 } weft_search_work;
 
 /* What is kept between runs: all variables of the same dims, or their slots, or inputs. */
@@ -233,7 +231,9 @@ typedef struct searching {
     weft_search_outline *outlines;
     weft_search_rates rates;
     weft_search_link *links; /* [n_levels] of the machine: of a level and those farther out */
-    char refusal[480];       /* the builder's first */
+    int n_cuts;              /* numbers of ranks that may share a work: divisors of all ranks */
+    double cuts[WEFT_SEARCH_CUTS];
+    char refusal[480]; /* the builder's first */
     int64_t n_refused;
     int threads;
     double begun;             /* when the search has */
@@ -262,12 +262,24 @@ int64_t weft_search_few_layers(const weft_search_options *options, const weft_ch
 
 /* ---- floor.c ------------------------------------------------------------------------------------ */
 
+/* An outline as works ask: which axes cut them, and among how many ranks each set of axes does. */
+typedef struct weft_search_sharing {
+    int n;
+    uint64_t reach[WEFT_MAX_AXES];
+    uint32_t stored;                  /* axes over which storage may be sharded */
+    double ranks[1 << WEFT_MAX_AXES]; /* of a set of axes */
+    int8_t cut[1 << WEFT_MAX_AXES];   /* its place in searching.cuts; -1: none */
+} weft_search_sharing;
+void weft_search_share(const searching *s, const weft_search_outline *outline,
+                       weft_search_sharing *sharing);
+/* What each work of all profiles takes among each number of ranks: threads read it alone from then on. */
+void weft_search_cut_works(searching *s);
 /* Seconds that no plan can beat; bytes that none can do without. */
-double weft_search_floor_seconds(const searching *s, const weft_search_outline *outline,
+double weft_search_floor_seconds(const searching *s, const weft_search_sharing *sharing,
                                  const weft_search_setting *setting);
 /* One work of a profile, and among how many ranks it is cut. */
-double weft_search_work_seconds(const searching *s, const weft_search_outline *outline,
-                                const weft_search_setting *setting, weft_search_work *work,
+double weft_search_work_seconds(const searching *s, const weft_search_sharing *sharing,
+                                const weft_search_setting *setting, const weft_search_work *work,
                                 double *ranks);
 double weft_search_floor_bytes(const searching *s, const weft_search_outline *outline,
                                const weft_search_setting *setting);
@@ -343,6 +355,10 @@ typedef struct weft_search_price {
 /* A choice planned: all of it for the machine, or its few layers by usual prices. */
 void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
                               weft_search_price *price);
+/* As weft_search_plan, where others of the search plan too. */
+weft_status weft_search_plan_choice(searching *s, const weft_choice *choice,
+                                    weft_built_graph *built, weft_program **program,
+                                    weft_prediction *prediction, weft_error *error);
 
 /* ---- hunt.c ------------------------------------------------------------------------------------- */
 

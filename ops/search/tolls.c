@@ -272,10 +272,12 @@ static double floor_of(const tolling *t)
 static void add_works(tolling *t, double (*repeated)[WEFT_MAX_AXES])
 {
     const weft_search_profile *profile = &t->s->profiles[t->setting->profile];
+    weft_search_sharing sharing;
+    weft_search_share(t->s, t->outline, &sharing);
     for (int w = 0; w < profile->n_works; w++) {
-        weft_search_work *work = &profile->works[w];
+        const weft_search_work *work = &profile->works[w];
         double ranks;
-        const double seconds = weft_search_work_seconds(t->s, t->outline, t->setting, work, &ranks);
+        const double seconds = weft_search_work_seconds(t->s, &sharing, t->setting, work, &ranks);
         t->works += seconds;
         for (int b = 0; b < MOST_BOUNDS; b++)
             t->sums[b] += seconds * t->weights[work->order][b];

@@ -109,6 +109,42 @@ static weft_status turn(const pair *p, change how, int which, double *factor, we
     return WEFT_OK;
 }
 
+/* Both choices are planned at once. */
+typedef struct planning {
+    searching *s;
+    const weft_choice *const *choices;
+    weft_built_graph built[2];
+    weft_program *programs[2];
+    weft_error errors[2];
+} planning;
+
+static void plan_piece(void *context, int piece)
+{
+    planning *p = context;
+    weft_prediction prediction;
+    (void)!weft_search_plan_choice(p->s, p->choices[piece], &p->built[piece], &p->programs[piece],
+                                   &prediction, &p->errors[piece]);
+}
+
+static weft_status plan_both(planning *p, weft_error *error)
+{
+    weft_search_crew_do(p->s->threads, 2, plan_piece, p);
+    for (int i = 0; i < 2; i++)
+        if (p->errors[i].status != WEFT_OK)
+            return weft_fail(error, p->errors[i].status, "%s", p->errors[i].message);
+    return WEFT_OK;
+}
+
+static void drop_both(planning *p)
+{
+    for (int i = 0; i < 2; i++) {
+        weft_mesh *mesh = weft_program_mesh(p->programs[i]);
+        (void)weft_program_destroy(&p->programs[i]);
+        (void)weft_mesh_destroy(&mesh);
+        if (p->built[i].graph) (void)weft_graph_destroy(&p->built[i].graph);
+    }
+}
+
 /* Figures are bisected on several threads. */
 typedef struct figure {
     change how;
@@ -211,10 +247,6 @@ weft_status weft_search_turns(weft_search_builder build, void *context,
                               weft_error *error)
 {
     const weft_choice *choices[2] = {first, second};
-    weft_program *programs[2] = {NULL, NULL};
-    weft_built_graph built[2] = {{0}};
-    weft_prediction prediction;
-    weft_status status = WEFT_OK;
     WEFT_GIVEN(build, error);
     WEFT_GIVEN(options, error);
     WEFT_GIVEN(options->machine, error);
@@ -222,29 +254,25 @@ weft_status weft_search_turns(weft_search_builder build, void *context,
     WEFT_GIVEN(second, error);
     WEFT_GIVEN(turns, error);
     WEFT_GIVEN(n_turns, error);
-    pair p = {.machine = options->machine, .host_ranks = options->host_ranks};
-    *n_turns = 0;
-    for (int i = 0; i < 2 && status == WEFT_OK; i++) {
-        status = weft_search_plan(build, context, options, choices[i], &built[i], &programs[i],
-                                  &prediction, error);
-        if (status == WEFT_OK) p.plans[i] = programs[i]->plan;
-    }
-    if (status == WEFT_OK)
-        status = find_turns(&p, weft_search_threads(options), turns, n_turns, error);
     searching s = {.build = build,
                    .context = context,
                    .options = options,
+                   .threads = weft_search_threads(options),
                    .building = PTHREAD_MUTEX_INITIALIZER};
+    planning both = {.s = &s, .choices = choices, .errors = {WEFT_NO_ERROR, WEFT_NO_ERROR}};
+    *n_turns = 0;
+    weft_status status = plan_both(&both, error);
+    if (status == WEFT_OK) {
+        const pair p = {.plans = {both.programs[0]->plan, both.programs[1]->plan},
+                        .machine = options->machine,
+                        .host_ranks = options->host_ranks};
+        status = find_turns(&p, s.threads, turns, n_turns, error);
+    }
     weft_choice copy = *first;
     if (status == WEFT_OK && value_of(options, &copy) && *n_turns < WEFT_MAX_TURNS) {
         turns[*n_turns] = (weft_turn){.factor = 0};
         turn_batch(&s, choices, &turns[(*n_turns)++]);
     }
-    for (int i = 0; i < 2; i++) {
-        weft_mesh *mesh = weft_program_mesh(programs[i]);
-        (void)weft_program_destroy(&programs[i]);
-        (void)weft_mesh_destroy(&mesh);
-        if (built[i].graph) (void)weft_graph_destroy(&built[i].graph);
-    }
+    drop_both(&both);
     return status;
 }

@@ -1,5 +1,5 @@
 /* readers_test: --readers of every program that reads data: the losses are those of ranks that each read what they hold, when others go on,
- * too. What a reader cannot read, and numbers that cannot be, give one sentence.
+ * too. A damaged file and numbers that cannot be give one sentence.
  */
 #include "png.h"
 #include "text_folder.h"

@@ -213,7 +213,7 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create_joined(const weft_mesh *me
                                                              int n_parts, weft_dtype dtype,
                                                              int rank, weft_move **move,
                                                              weft_error *error);
-/* What each rank of a mesh has of a tensor, and what it gets, where no spec says so. */
+/* The parts of a tensor that ranks have and get, where no spec says it. */
 typedef struct weft_move_boxes {
     const weft_shape *shape;
     weft_dtype dtype;

@@ -171,7 +171,7 @@ static weft_status make_of_boxes(weft_move *move, const weft_mesh *mesh,
     move->kind = WEFT_MOVE;
     move->rule = weft_combining_of(WEFT_NOT_PARTIAL, move->dtype);
     move->n_ranks = weft_mesh_group(mesh, everybody, move->rank, NULL, &move->self);
-    move->device = weft_devices[WEFT_CPU];
+    move->device = weft_host_device();
     move->queue = WEFT_COMPUTE;
     move->total = weft_shape_count(boxes->shape);
     move->parts->count = weft_box_count(&boxes->from[move->rank], n_dims);

@@ -239,6 +239,7 @@ static weft_status make_held(app_training *training, const app_training_parts *p
     held->graph = weft_graph_create((uint64_t)settings_count(training->settings, "seed"));
     if (!held->graph) return weft_fail_memory(error, 0);
     WEFT_TRY(parts->hold(training, has_data, error));
+    if (has_data) WEFT_TRY(app_feed(training->settings, training->mesh, held->data, error));
     return has_data ? app_held_count(held, training->settings, error) : WEFT_OK;
 }
 
@@ -280,12 +281,21 @@ static weft_status plan(app_training *training, const app_training_parts *parts,
     return weft_world_agree(error);
 }
 
+static weft_status open_data(app_training *training, const app_training_parts *parts,
+                             weft_error *error)
+{
+    WEFT_TRY(parts->open(training, error));
+    for (int i = 0; i < APP_PROGRAMS; i++)
+        WEFT_TRY(app_feed(training->settings, training->mesh, training->data[i], error));
+    return WEFT_OK;
+}
+
 static weft_status learn(app_training *training, const app_training_parts *parts, weft_error *error)
 {
     app_run_reads reads;
     weft_program **program = &training->program[APP_LEARNS];
     WEFT_TRY(compile(training, parts, &reads, error));
-    if (parts->open(training, error) == WEFT_OK)
+    if (open_data(training, parts, error) == WEFT_OK)
         (void)!weft_dataset_start(training->data[APP_LEARNS], *program, error);
     WEFT_TRY(weft_world_agree(error));
     WEFT_TRY(hold(training, parts, error));

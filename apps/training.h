@@ -14,6 +14,7 @@
 
 #include "advise.h"
 #include "app.h"
+#include "feed.h"
 #include "metrics.h"
 #include "plan.h"
 #include "rate.h"
@@ -26,7 +27,7 @@
     {"mesh", OPTION_TEXT, "", "AXES", "Where it runs", "as data:2,model:2; else data:N"},          \
         {"layout", OPTION_TEXT, "", "RULES", "Where it runs", "of dims " dims},                    \
         {"zero", OPTION_CHOICE, "0", "STAGE", "Where it runs", "sharded storage", "0 1 2 3"},      \
-        APP_EXTEND_OPTIONS("Where it runs")
+        APP_READERS_OPTION("Where it runs"), APP_EXTEND_OPTIONS("Where it runs")
 #define APP_DTYPE_OPTION                                                                           \
     {                                                                                              \
         "dtype", OPTION_CHOICE, "f32", "TYPE", "Model", "numbers to compute in", "f32 f64"         \

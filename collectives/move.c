@@ -38,6 +38,14 @@ static bool comes_twice(const weft_convert_step *step, int n_dims)
     return false;
 }
 
+static weft_status check_sizes(const weft_shape *shape, weft_error *error)
+{
+    for (int d = 0; d < shape->n_dims; d++) /* 0: a tensor of which nobody has anything */
+        WEFT_GIVEN_RANGE(shape->dims[d].size, 0, (int64_t)1 << 40, error);
+    WEFT_GIVEN_RANGE(weft_shape_count(shape), 0, (int64_t)1 << 50, error);
+    return WEFT_OK;
+}
+
 static weft_status check_part(const weft_mesh *mesh, const weft_move_part *part, weft_error *error)
 {
     const weft_shape *shape = part->shape;
@@ -55,10 +63,7 @@ static weft_status check_part(const weft_mesh *mesh, const weft_move_part *part,
                          "weft_move_create: step->from is split through a window over one of the "
                          "step's axes, so several ranks have an element and which is asked is not "
                          "said; move the tensor without a window, as weft_convert_plan does");
-    for (int d = 0; d < shape->n_dims; d++) /* 0: a tensor of which nobody has anything */
-        WEFT_GIVEN_RANGE(shape->dims[d].size, 0, (int64_t)1 << 40, error);
-    WEFT_GIVEN_RANGE(weft_shape_count(shape), 0, (int64_t)1 << 50, error);
-    return WEFT_OK;
+    return check_sizes(shape, error);
 }
 
 /* How the partial results that end in a step are combined. */
@@ -129,7 +134,75 @@ static weft_status make(weft_move *move, const weft_mesh *mesh, const weft_move_
     return move->way->prepare(move, mesh, parts, error);
 }
 
+/* ---- by boxes ---------------------------------------------------------------------------------- */
+
+static weft_status check_boxes(const weft_mesh *mesh, const weft_move_boxes *boxes,
+                               weft_error *error)
+{
+    const weft_shape *shape = boxes->shape;
+    WEFT_GIVEN(shape, error);
+    WEFT_GIVEN_RANGE(shape->n_dims, 0, WEFT_MAX_DIMS, error);
+    WEFT_TRY(check_sizes(shape, error));
+    WEFT_GIVEN(boxes->from, error);
+    WEFT_GIVEN(boxes->to, error);
+    for (int r = 0; r < 2 * weft_mesh_n_ranks(mesh); r++) {
+        const weft_box *box = r % 2 ? &boxes->to[r / 2] : &boxes->from[r / 2];
+        for (int d = 0; d < shape->n_dims; d++)
+            if (box->begin[d] < 0 || box->end[d] < box->begin[d] ||
+                box->end[d] > shape->dims[d].size)
+                return weft_fail(error, WEFT_USAGE,
+                                 "weft_move_create_boxes: the box of rank %d in `%s` is %lld to "
+                                 "%lld of dim %d, which has %lld; boxes lie within the shape",
+                                 r / 2, r % 2 ? "to" : "from", (long long)box->begin[d],
+                                 (long long)box->end[d], d, (long long)shape->dims[d].size);
+    }
+    return WEFT_OK;
+}
+
+/* The host's: no stream of a rank has to do with it. */
+static weft_status make_of_boxes(weft_move *move, const weft_mesh *mesh,
+                                 const weft_move_boxes *boxes, weft_error *error)
+{
+    const int n_dims = boxes->shape->n_dims;
+    const uint32_t everybody = (1u << weft_mesh_n_axes(mesh)) - 1;
+    move->parts = calloc(1, sizeof *move->parts);
+    if (move->parts == NULL) return weft_fail_memory(error, sizeof *move->parts);
+    move->way = &weft_move_exchanges;
+    move->kind = WEFT_MOVE;
+    move->rule = weft_combining_of(WEFT_NOT_PARTIAL, move->dtype);
+    move->n_ranks = weft_mesh_group(mesh, everybody, move->rank, NULL, &move->self);
+    move->device = weft_host_device();
+    move->queue = WEFT_COMPUTE;
+    move->total = weft_shape_count(boxes->shape);
+    move->parts->count = weft_box_count(&boxes->from[move->rank], n_dims);
+    move->parts->to_count = weft_box_count(&boxes->to[move->rank], n_dims);
+    WEFT_TRY(weft_pieces_of_boxes(move, mesh, boxes, error));
+    for (int r = 0; r < move->n_ranks; r++)
+        move->wire_bytes += move->send_bytes[r];
+    return WEFT_OK;
+}
+
 /* ---- public ------------------------------------------------------------------------------------ */
+
+weft_status weft_move_create_boxes(const weft_mesh *mesh, const weft_move_boxes *boxes, int rank,
+                                   weft_move **move, weft_error *error)
+{
+    WEFT_GIVEN(move, error);
+    *move = NULL;
+    WEFT_GIVEN(mesh, error);
+    WEFT_GIVEN(boxes, error);
+    WEFT_GIVEN_ENUM(boxes->dtype, WEFT_DTYPES, error);
+    WEFT_GIVEN_RANGE(rank, 0, weft_mesh_n_ranks(mesh) - 1, error);
+    WEFT_TRY(check_boxes(mesh, boxes, error));
+    weft_move *m = *move = calloc(1, sizeof *m);
+    if (m == NULL) return weft_fail_memory(error, sizeof *m);
+    m->n_parts = 1;
+    m->dtype = boxes->dtype;
+    m->rank = rank;
+    const weft_status status = make_of_boxes(m, mesh, boxes, error);
+    if (status != WEFT_OK) weft_move_destroy(move);
+    return status;
+}
 
 weft_status weft_move_create(const weft_mesh *mesh, const weft_shape *shape, weft_dtype dtype,
                              const weft_convert_step *step, int rank, weft_move **move,

@@ -69,6 +69,9 @@ int64_t weft_move_take(weft_move *move, int64_t bytes);
 /* move_pieces.c */
 weft_status weft_pieces_prepare(weft_move *move, const weft_mesh *mesh, const weft_move_part *parts,
                                 weft_error *error);
+/* Of one tensor, by boxes, among all ranks. */
+weft_status weft_pieces_of_boxes(weft_move *move, const weft_mesh *mesh,
+                                 const weft_move_boxes *boxes, weft_error *error);
 /* flight.c */
 extern const weft_move_way weft_move_reduces, weft_move_exchanges;
 

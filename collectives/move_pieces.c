@@ -1,6 +1,6 @@
 /* move_pieces: which boxes a rank sends to each other and gets, and where they lie while they travel.
  *
- * weft_move_sends says which box each rank of the group gives each other; pieces are packed (unless they are
+ * weft_move_sends says which box each rank of the group gives each other, or boxes of their own do; pieces are packed (unless they are
  * contiguous where they lie), exchanged, and copied or combined into place. A destination gets one summand of every
  * element from each coordinate of the partial axes. For one element the senders differ in those coordinates only. So
  * in the group's order coordinate 0 comes first: it is copied, the others are combined, and the order of addition is
@@ -17,13 +17,17 @@ typedef struct planner {
     const weft_mesh *mesh;
     const weft_shape *shape;
     const weft_convert_step *step;
-    weft_box from, to; /* of this rank */
-    uint32_t ending;   /* axes over which the value is partial before, not after */
-    int64_t covered;   /* elements of `to` that pieces bring, once for each summand */
+    const weft_move_boxes *boxes; /* in place of the step and its specs; NULL: there are none */
+    weft_box from, to;            /* of this rank */
+    uint32_t ending;              /* axes over which the value is partial before, not after */
+    int64_t covered;              /* elements of `to` that pieces bring, once for each summand */
 } planner;
 
 static int64_t piece_count(const planner *p, int source, int destination, weft_box *box)
 {
+    if (p->boxes != NULL)
+        return weft_box_meet(&p->boxes->from[source], &p->boxes->to[destination], p->shape->n_dims,
+                             box);
     const bool sends = weft_move_sends(p->mesh, p->shape, p->step, source, destination, box);
     return sends ? weft_box_count(box, p->shape->n_dims) : 0;
 }
@@ -136,6 +140,13 @@ static weft_status take_lists(weft_move *move, weft_error *error)
     return WEFT_OK;
 }
 
+static void list_all(weft_move *move, planner *planners, const int *ranks)
+{
+    list_outgoing(move, planners, ranks);
+    list_incoming(move, planners, ranks);
+    place_all(move);
+}
+
 static void begin_plan(const weft_move *move, const weft_mesh *mesh, const weft_move_part *part,
                        planner *p)
 {
@@ -161,9 +172,7 @@ weft_status weft_pieces_prepare(weft_move *move, const weft_mesh *mesh, const we
         for (size_t k = 0; k < n_parts; k++)
             begin_plan(move, mesh, &parts[k], &planners[k]);
         weft_mesh_group(mesh, parts[0].step.axes, move->rank, ranks, NULL);
-        list_outgoing(move, planners, ranks);
-        list_incoming(move, planners, ranks);
-        place_all(move);
+        list_all(move, planners, ranks);
     }
     for (size_t k = 0; k < n_parts && status == WEFT_OK; k++)
         if (planners[k].covered == move->parts[k].to_count) /* nothing is left to fill */
@@ -171,6 +180,44 @@ weft_status weft_pieces_prepare(weft_move *move, const weft_mesh *mesh, const we
     free(planners);
     free(ranks);
     return status;
+}
+
+/* Pieces are as many elements as the rank gets, and no two have one in common: each is there once. */
+static bool comes_once(const weft_move *move, const planner *p)
+{
+    const weft_box *from = p->boxes->from;
+    const int n_dims = p->shape->n_dims;
+    weft_box common, got;
+    for (int i = 0; i < move->n_in; i++)
+        for (int k = 0; k < i; k++) {
+            const weft_box *a = &from[move->in[i].peer], *b = &from[move->in[k].peer];
+            if (weft_box_meet(a, b, n_dims, &common) > 0 &&
+                weft_box_meet(&common, &p->to, n_dims, &got) > 0)
+                return false;
+        }
+    return p->covered == move->parts[0].to_count;
+}
+
+weft_status weft_pieces_of_boxes(weft_move *move, const weft_mesh *mesh,
+                                 const weft_move_boxes *boxes, weft_error *error)
+{
+    planner p = {.mesh = mesh,
+                 .shape = boxes->shape,
+                 .boxes = boxes,
+                 .from = boxes->from[move->rank],
+                 .to = boxes->to[move->rank]};
+    int *ranks = malloc((size_t)move->n_ranks * sizeof *ranks);
+    if (ranks == NULL) return weft_fail_memory(error, (size_t)move->n_ranks * sizeof *ranks);
+    weft_status status = take_lists(move, error);
+    for (int r = 0; r < move->n_ranks; r++)
+        ranks[r] = r;
+    if (status == WEFT_OK) list_all(move, &p, ranks);
+    free(ranks);
+    if (status != WEFT_OK || comes_once(move, &p)) return status;
+    return weft_fail(error, WEFT_USAGE,
+                     "weft_move_create_boxes: of what rank %d gets some elements are in no box of "
+                     "`from`, or in those of two ranks; let each be in one",
+                     move->rank);
 }
 
 /* The own piece is the box before, in a box of its own whether it is packed or not. */

@@ -96,17 +96,40 @@ void weft_dataset_seek(weft_dataset *dataset, int64_t sample)
     weft_feed_want(dataset, dataset->position);
 }
 
-/* ---- of a chain ---------------------------------------------------------------------------------- */
+/* ---- how it is fed ---------------------------------------------------------------------------------- */
 
-static weft_status check_feed(const weft_feed_options *o, weft_error *error)
+static weft_status check_feed(const weft_feed_options *o, const char *call, weft_error *error)
 {
     if (o->n_threads < 0 || o->n_threads > WEFT_FEED_THREADS || o->n_ahead < 0 ||
         o->n_ahead > WEFT_FEED_BATCHES)
-        return weft_fail(
-            error, WEFT_USAGE,
-            "weft_chain_dataset: %d threads and %d batches ahead; each can be 1 to 64, "
-            "or 0 for 1",
-            o->n_threads, o->n_ahead);
+        return weft_fail(error, WEFT_USAGE,
+                         "%s: %d threads and %d batches ahead; each can be 1 to 64, or 0 for 1",
+                         call, o->n_threads, o->n_ahead);
+    if (o->n_readers >= 0 && o->n_readers <= WEFT_MAX_RANKS) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%s: %d readers; from 1 to all ranks can read for the others, or 0: each rank "
+                     "reads what it holds",
+                     call, o->n_readers);
+}
+
+static void set_feed(weft_dataset *dataset, const weft_feed_options *o)
+{
+    dataset->n_threads = o->n_threads > 0 ? o->n_threads : 1;
+    dataset->n_ahead = o->n_ahead > 0 ? o->n_ahead : 1;
+    dataset->n_readers = o->n_readers;
+}
+
+weft_status weft_dataset_feed(weft_dataset *dataset, const weft_feed_options *options,
+                              weft_error *error)
+{
+    WEFT_GIVEN(dataset, error);
+    WEFT_GIVEN(options, error);
+    WEFT_TRY(check_feed(options, __func__, error));
+    if (dataset->program)
+        return weft_fail(error, WEFT_USAGE,
+                         "weft_dataset_feed: the dataset has been started, and reads already; say "
+                         "it before");
+    set_feed(dataset, options);
     return WEFT_OK;
 }
 
@@ -120,10 +143,9 @@ weft_status weft_chain_dataset(weft_chain **chain, const weft_feed_options *opti
     *dataset = NULL;
     WEFT_GIVEN(chain, error);
     WEFT_GIVEN(*chain, error);
-    WEFT_TRY(check_feed(o, error));
+    WEFT_TRY(check_feed(o, __func__, error));
     WEFT_TRY(weft_chain_tell(*chain, &facts, error));
     WEFT_TRY(create(chain, facts, dataset, error));
-    if (o->n_threads > 0) (*dataset)->n_threads = o->n_threads;
-    if (o->n_ahead > 0) (*dataset)->n_ahead = o->n_ahead;
+    set_feed(*dataset, o);
     return WEFT_OK;
 }

@@ -6,10 +6,11 @@
 
 #include "bounds.h"
 #include "dataset.h"
+#include "readers.h"
 
 enum { WEFT_FEED_THREADS = 64, WEFT_FEED_BATCHES = 64 };
 
-/* The box of one field that one local rank holds. */
+/* The box of one field that one local rank holds, or, where some read for all, reads. */
 typedef struct weft_dataset_part {
     int field, rank;
     weft_value input;
@@ -40,7 +41,10 @@ struct weft_dataset {
     bool has_agreed; /* the processes have, on what the set is, since it was started */
     int n_parts;
     weft_dataset_part *parts;
-    int n_threads, n_ahead;
+    int n_threads, n_ahead, n_readers;
+    weft_rows *
+        rows; /* [ranks] while it is bound and ranks read for others: whose each row is; else NULL */
+    weft_readers *readers; /* from the first batch on, where they do; else NULL */
     bool helps; /* while it is bound: who waits for a batch reads, too (weft_feed_may_help) */
     size_t scratch_bytes; /* of a thread */
     char *scratch;        /* [n_threads + 1, scratch_bytes]; the last of who waits for a batch */

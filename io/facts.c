@@ -175,7 +175,7 @@ static weft_status gather(const weft_peers *peers, const void *mine, size_t byte
 static weft_status tell_both(const weft_peers *peers, const mark *marks, int odd, const char *facts,
                              weft_error *error)
 {
-    char mine[WEFT_FACTS_BYTES] = "", what[320], here[40], there[40], *all;
+    char mine[WEFT_FACTS_MOST] = "", what[320], here[40], there[40], *all;
     const weft_facts_words words = {"is", here, "", there};
     snprintf(mine, sizeof mine, "%s", facts);
     weft_status status = gather(peers, mine, sizeof mine, &all, error);

@@ -8,7 +8,8 @@
 
 #include "weft/mesh.h"
 
-enum { WEFT_FACTS_BYTES = 1024 /* of such a text, with its end */ };
+/* of such a text, with its end; and of one that says besides how the data is read */
+enum { WEFT_FACTS_BYTES = 1024, WEFT_FACTS_MOST = WEFT_FACTS_BYTES + 32 };
 
 /* weft_facts_set - say a fact, or another value of it; room for it is made in *facts [WEFT_FACTS_BYTES], NULL before the first. Local.
  * returns WEFT_USAGE for what cannot be written so. */
@@ -27,7 +28,7 @@ typedef struct weft_facts_words {
 /* weft_facts_differ - whether a fact differs: each that does into text, by these words. Local. */
 bool weft_facts_differ(const char *first, const char *second, const weft_facts_words *words,
                        char *text, size_t bytes);
-/* weft_facts_agree - whether all processes of a mesh say the same. Collective over it. returns WEFT_MISMATCH with both on all of them */
+/* weft_facts_agree - whether all processes of a mesh say the same, in less than WEFT_FACTS_MOST bytes. Collective over it. returns WEFT_MISMATCH with both on all of them */
 weft_status weft_facts_agree(weft_mesh *mesh, const char *facts, weft_error *error);
 
 #endif

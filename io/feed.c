@@ -1,8 +1,9 @@
 /* feed: the batches of a dataset into a program's inputs: binding, boxes, reading ahead, agreement on failure.
  *
  * Threads read the next batches into staging memory while the program runs on the last one (feed_read.c). Every process reads only the
- * boxes of its ranks, a box that several of them hold once. A sample is a pure function of the chain and its number, so no
- * rank tells another anything but whether it failed.
+ * boxes of its ranks, a box that several of them hold once; or, where some ranks read for all, its rows of the batch, whole, which are
+ * exchanged as a batch is handed over (readers.c). A sample is a pure function of the chain and its number, so else no rank tells
+ * another anything but whether it failed.
  */
 #include "chain.h"
 #include "dataset_open.h"
@@ -28,10 +29,13 @@ void weft_feed_unbind(weft_dataset *dataset)
     weft_lock_give(&dataset->lock);
     for (int i = 0; i < dataset->n_started; i++)
         weft_thread_join(dataset->threads[i]);
+    weft_readers_close(&dataset->readers);
     for (int i = 0; i < dataset->n_parts; i++)
         free(dataset->parts[i].memory);
     free(dataset->parts);
     free(dataset->scratch);
+    free(dataset->rows);
+    dataset->rows = NULL;
     dataset->parts = NULL;
     dataset->scratch = NULL;
     dataset->n_parts = dataset->n_started = dataset->n_taken = 0;
@@ -150,7 +154,10 @@ static weft_status add_part(weft_dataset *dataset, int field, weft_value input, 
     int64_t count = 0;
     weft_dataset_part p = {
         .field = field, .rank = rank, .input = input, .dtype = weft_dtype_of(input), .same_as = -1};
-    weft_box_of(dataset->program, input, rank, &box);
+    if (dataset->rows)
+        weft_readers_box(input, &dataset->rows[rank], &box);
+    else
+        weft_box_of(dataset->program, input, rank, &box);
     if (weft_box_count(&box, weft_shape_of(input)->n_dims) > 0) {
         p.row_begin = box.begin[0];
         p.row_end = box.end[0];
@@ -182,6 +189,30 @@ static weft_status fail_unbound(const weft_dataset *dataset, weft_error *error)
                      "the program has no input named %s, which this dataset fills", names);
 }
 
+static weft_status check_readers(const weft_dataset *dataset, const weft_program *program,
+                                 weft_error *error)
+{
+    const weft_mesh *mesh = weft_program_mesh(program);
+    const int n = weft_mesh_n_ranks(mesh);
+    if (dataset->n_readers <= n) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "%d readers on mesh %.200s, which has %d rank%s; give 1 to %d, or none: each "
+                     "rank reads what it holds then",
+                     dataset->n_readers, weft_mesh_text(mesh), n, n == 1 ? "" : "s", n);
+}
+
+/* Ranks of one process have what it reads, whoever does. */
+static weft_status share_out(weft_dataset *dataset, weft_value input, weft_error *error)
+{
+    const weft_mesh *mesh = weft_program_mesh(dataset->program);
+    const size_t n_ranks = (size_t)weft_mesh_n_ranks(mesh);
+    const bool is_alone = weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh);
+    if (is_alone || dataset->n_readers == 0 || dataset->rows) return WEFT_OK;
+    dataset->rows = calloc(n_ranks, sizeof *dataset->rows);
+    if (!dataset->rows) return weft_fail_memory(error, n_ranks * sizeof *dataset->rows);
+    return weft_readers_rows(dataset->program, input, dataset->n_readers, dataset->rows, error);
+}
+
 static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     const weft_mesh *mesh = weft_program_mesh(program);
@@ -190,6 +221,7 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
     if (n_local == 0)
         return weft_fail(error, WEFT_USAGE,
                          "this program is only a plan, without ranks; there is nothing to fill");
+    WEFT_TRY(check_readers(dataset, program, error));
     dataset->program = program;
     dataset->parts = calloc(room, sizeof *dataset->parts);
     if (!dataset->parts) return weft_fail_memory(error, room * sizeof *dataset->parts);
@@ -199,6 +231,7 @@ static weft_status bind_inputs(weft_dataset *dataset, weft_program *program, wef
         if (input.id == 0) continue;
         WEFT_TRY(check_input(dataset, field, input, error));
         dataset->batch = weft_shape_of(input)->dims[0].size;
+        WEFT_TRY(share_out(dataset, input, error));
         for (int i = 0; i < n_local; i++)
             WEFT_TRY(add_part(dataset, field, input, first + i, error));
     }
@@ -267,14 +300,47 @@ static weft_status await(weft_dataset *dataset, int *slot, weft_error *error)
     return error->status;
 }
 
-static void deliver(weft_dataset *dataset, int slot)
+/* What this process has read of the batch in a slot for a part; NULL: nothing. */
+static const char *read_of(const weft_dataset *dataset, const weft_dataset_part *p, int slot)
+{
+    const char *memory = p->same_as >= 0 ? dataset->parts[p->same_as].memory : p->memory;
+    return memory ? memory + (size_t)slot * p->bytes : NULL;
+}
+
+static void put_parts(weft_dataset *dataset, int slot)
 {
     for (int i = 0; i < dataset->n_parts; i++) {
         const weft_dataset_part *p = &dataset->parts[i];
-        const char *from = p->same_as >= 0 ? dataset->parts[p->same_as].memory : p->memory;
-        weft_part_put(dataset->program, p->input, p->rank, 0,
-                      from ? from + (size_t)slot * p->bytes : NULL, (int64_t)p->bytes);
+        weft_part_put(dataset->program, p->input, p->rank, 0, read_of(dataset, p, slot),
+                      (int64_t)p->bytes);
     }
+}
+
+static weft_status open_readers(weft_dataset *dataset, weft_error *error)
+{
+    weft_value inputs[WEFT_MAX_FIELDS];
+    for (int i = 0; i < dataset->n_parts; i++) /* of the one rank of this process */
+        inputs[i] = dataset->parts[i].input;
+    return weft_readers_open(dataset->program, dataset->rows, inputs, dataset->n_parts,
+                             &dataset->readers, error);
+}
+
+static weft_status exchange(weft_dataset *dataset, int slot, weft_error *error)
+{
+    const void *read[WEFT_MAX_FIELDS];
+    if (!dataset->readers) WEFT_TRY(open_readers(dataset, error));
+    for (int i = 0; i < dataset->n_parts; i++)
+        read[i] = read_of(dataset, &dataset->parts[i], slot);
+    return weft_readers_exchange(dataset->readers, read, error);
+}
+
+/* All have the batch, and come here together. */
+static void deliver(weft_dataset *dataset, int slot, weft_error *own)
+{
+    if (own->status == WEFT_OK && dataset->rows)
+        (void)exchange(dataset, slot, own);
+    else if (own->status == WEFT_OK)
+        put_parts(dataset, slot);
     weft_lock_take(&dataset->lock);
     dataset->out = -1;
     weft_lock_give(&dataset->lock);
@@ -291,13 +357,22 @@ static weft_status check_bound(const weft_dataset *dataset, const weft_program *
                      "the dataset is not bound to this program; call weft_dataset_start first");
 }
 
+/* What all must say: the set's facts, and who reads. */
+static weft_status agree_on_facts(const weft_dataset *dataset, weft_error *own)
+{
+    char text[WEFT_FACTS_MOST] = "";
+    const char *facts = weft_dataset_facts(dataset);
+    if (dataset->n_readers > 0)
+        snprintf(text, sizeof text, "readers: %d%s", dataset->n_readers, *facts ? "; " : "");
+    strcat(text, facts);
+    return weft_facts_agree(weft_program_mesh(dataset->program), text, own);
+}
+
 /* After all have come so far without a failure: ranks whose files are not the same would train on. */
 static weft_status agree_once(weft_dataset *dataset, weft_error *own)
 {
     WEFT_TRY(weft_world_agree(own));
-    if (!dataset->has_agreed)
-        WEFT_TRY(weft_facts_agree(weft_program_mesh(dataset->program), weft_dataset_facts(dataset),
-                                  own));
+    if (!dataset->has_agreed) WEFT_TRY(agree_on_facts(dataset, own));
     dataset->has_agreed = true;
     return WEFT_OK;
 }
@@ -316,16 +391,19 @@ weft_status weft_dataset_agree(weft_dataset *dataset, weft_program *program, wef
     return report(&own, error);
 }
 
+/* The time is that in which this rank reads, copies and exchanges, without the one in which it waits for others to have read. */
 weft_status weft_dataset_next(weft_dataset *dataset, weft_program *program, weft_error *error)
 {
     weft_error own = {.rank = -1};
-    const int64_t begun = weft_clock_ns();
-    int slot;
-    if (check_bound(dataset, program, __func__, &own) == WEFT_OK &&
-        await(dataset, &slot, &own) == WEFT_OK)
-        deliver(dataset, slot);
-    weft_recorders_input(weft_clock_ns() - begun);
-    if (agree_once(dataset, &own) != WEFT_OK) return report(&own, error);
+    int slot = -1;
+    int64_t begun = weft_clock_ns(), spent;
+    if (check_bound(dataset, program, __func__, &own) == WEFT_OK) (void)await(dataset, &slot, &own);
+    spent = weft_clock_ns() - begun;
+    (void)agree_once(dataset, &own);
+    begun = weft_clock_ns();
+    if (slot >= 0) deliver(dataset, slot, &own);
+    weft_recorders_input(spent + weft_clock_ns() - begun);
+    if (own.status != WEFT_OK) return report(&own, error);
     dataset->position += dataset->batch;
     return WEFT_OK;
 }

@@ -3,6 +3,7 @@
  * Alone, the ranks of the mesh are threads of this process; under mpirun or srun every process is
  * one rank.
  */
+#include "../feed.h"
 #include "../metrics.h"
 #include "../plan.h"
 #include "../advise.h"
@@ -49,6 +50,7 @@ static const option options[] = {
     {"link", OPTION_TEXT, "", "SPEEDS", "Where it runs",
      "bytes a second of a rank's link, and latency: 1GB+50us, data:125MB,model:10GB; or measured: "
      "when the run begins, once"},
+    APP_READERS_OPTION("Where it runs"),
     APP_EXTEND_OPTIONS("Where it runs"),
 
     {"layers", OPTION_COUNT, "4", "N", "Model", "transformer blocks", NULL, 1},

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../feed.h"
 #include "texts.h"
 
 /* The text that was packed when this program was built: ../share/weft/corpus.txt beside it. */
@@ -48,10 +49,9 @@ weft_status gpt_setup_text(const gpt_setup *setup, bool is_held, weft_dataset **
                                        .index = settings_text(s, "index"),
                                        .share = is_other ? 0 : settings_real(s, "eval-share"),
                                        .is_held = is_held};
-    return gpt_texts_open(is_other   ? held
-                          : *learned ? learned
-                                     : setup->data_path,
-                          &options, data, error);
+    const char *names = is_other ? held : *learned ? learned : setup->data_path;
+    WEFT_TRY(gpt_texts_open(names, &options, data, error));
+    return app_feed(s, setup->mesh, *data, error);
 }
 
 /* Into how many parts ranks cut a batch: each wants samples of its own. */

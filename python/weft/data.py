@@ -184,12 +184,14 @@ class Chain(Handle):
         """Batches of n records, the last one of a pass shorter; drop: it is left out. passes None: for ever."""
         return Batches(self, _whole(n, "batch: n", 1), passes, drop)
 
-    def dataset(self, n_threads=1, n_ahead=1):
-        """What weft.dataset_start binds to a program: C reads, and each rank its own part. The chain is used up."""
+    def dataset(self, n_threads=1, n_ahead=1, n_readers=0):
+        """What weft.dataset_start binds to a program: C reads, and each rank its own part; or n_readers ranks read, each record once, and
+        the others get theirs from them. The chain is used up."""
         if self._maps:
             raise Error(1, "dataset: the chain has a map in Python, which C does not call; iterate it, and write its batches, or weft.data.feed a program")
         handle, error = ctypes.POINTER(c.types["weft_dataset"])(), c.types["weft_error"]()
-        options = c.types["weft_feed_options"](_numbers.number(n_threads, ctypes.c_int, "dataset: n_threads"), _numbers.number(n_ahead, ctypes.c_int, "dataset: n_ahead"))
+        numbers = {"n_threads": n_threads, "n_ahead": n_ahead, "n_readers": n_readers}
+        options = c.types["weft_feed_options"](*(_numbers.number(given, ctypes.c_int, f"dataset: {name}") for name, given in numbers.items()))
         checked(c.lib.weft_chain_dataset(ctypes.byref(self.handle), ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error)), error)
         made = Opened("dataset", handle)
         made.needs.extend(self._calls)

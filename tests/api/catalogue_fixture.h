@@ -86,6 +86,9 @@ static void make_exchanges(fixture *f)
     f->step.axes = 1;
     f->step.from.n_split[0] = 1; /* column is split over data */
     f->part = (weft_move_part){&f->turned, f->step};
+    for (int d = 0; d < f->turned.n_dims; d++)
+        f->whole[0].end[d] = f->turned.dims[d].size;
+    f->boxes = (weft_move_boxes){&f->turned, WEFT_F64, f->whole, f->whole};
     f->moved = (weft_move_memory){f->numbers, f->buffer};
     MUST(weft_comms_create(f->mesh, &f->comms, error));
     MUST(weft_comms_prepare(f->comms, 1, error));

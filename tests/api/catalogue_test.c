@@ -61,6 +61,8 @@ typedef struct fixture {
     weft_comm *comm;
     weft_convert_step step;
     weft_move_part part;
+    weft_box whole[4]; /* of `turned`: all of it is rank 0's, on the planned mesh too */
+    weft_move_boxes boxes;
     weft_move_memory moved;
     weft_move *move;
     weft_flight *flight, *started;

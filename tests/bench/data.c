@@ -131,7 +131,7 @@ static weft_status do_chain(feed *f, char **words, weft_error *error)
         f->inputs[f->n] = weft_input(f->graph, weft_chain_field_name(chain, f->n),
                                      weft_chain_field_dtype(chain, f->n), shape);
     }
-    const weft_feed_options feed = {threads, threads};
+    const weft_feed_options feed = {.n_threads = threads, .n_ahead = threads};
     weft_status status = weft_chain_dataset(&chain, &feed, &f->data, error);
     if (status == WEFT_OK) status = bind(f, error);
     return status == WEFT_OK ? measure(f, atoll(words[3]), error) : status;

@@ -216,7 +216,7 @@ static void test_batches_are_the_same_on_any_mesh_with_any_threads(void)
 {
     static const char *const cases[][2] = {
         {"d:2", "batch:d"}, {"d:4", "batch:d"}, {"d:2,m:2", "batch:d,wide:m"}, {"m:4", "wide:m"}};
-    static const weft_feed_options feeds[] = {{1, 1}, {3, 1}, {2, 4}};
+    static const weft_feed_options feeds[] = {{1, 1, 0}, {3, 1, 0}, {2, 4, 0}};
     weft_chain *plain = composed(NULL);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         bound b;
@@ -246,7 +246,9 @@ static void test_a_map_that_fails_is_everybodys_failure(void)
     weft_dataset *data = NULL;
     bound b;
     if (bound_open(&b, "d:2", "batch:d") &&
-        CHECK_OK(weft_chain_dataset(&chain, &(weft_feed_options){2, 2}, &data, &error), error) &&
+        CHECK_OK(weft_chain_dataset(&chain, &(weft_feed_options){.n_threads = 2, .n_ahead = 2},
+                                    &data, &error),
+                 error) &&
         CHECK_OK(weft_dataset_start(data, b.program, &error), error)) {
         CHECK_OK(weft_dataset_next(data, b.program, &error), error);
         CHECK_EQ_INT(weft_dataset_next(data, b.program, &error), WEFT_USAGE);

@@ -1,5 +1,5 @@
 /* random_chains_test: chains that seeds draw give the same samples to the bit on any mesh, by threads and by processes. So they do with any number
- * of reading threads, batches ahead and rows a batch. A run that kill -9 ended is continued from its last checkpoint with others of these.
+ * of ranks and threads that read, batches ahead and rows a batch. A run that kill -9 ended is continued from its last checkpoint with others of these.
  *
  * For each seed this program starts itself several times in turn, by itself or by mpiexec: each run continues the one before. It
  * writes down the hash of every sample that it was given, and ends itself by SIGKILL at a drawn sample; the last one does not. The hashes are compared
@@ -28,7 +28,7 @@ enum { SAMPLES = 50, MOST_BATCH = 9, LOST = 40 /* exit status of one that did no
 typedef struct way {
     int n_processes; /* 0: threads of one process */
     const char *mesh;
-    int threads, ahead, batch;
+    int threads, ahead, readers, batch;
     int64_t dies; /* before the batch with this sample; -1: never */
 } way;
 
@@ -123,20 +123,20 @@ static weft_status run_all(run *r, int64_t dies, bool is_victim, weft_error *err
     return WEFT_OK;
 }
 
-/* --run SEED FOLDER MESH THREADS AHEAD BATCH DIES VICTIM */
+/* --run SEED FOLDER MESH THREADS AHEAD READERS BATCH DIES VICTIM */
 static int do_run(char **words)
 {
     run r = {.log = -1};
     weft_world world;
     weft_error error = {.rank = -1};
-    const weft_feed_options feed = {atoi(words[3]), atoi(words[4])};
+    const weft_feed_options feed = {atoi(words[3]), atoi(words[4]), atoi(words[5])};
     if (weft_world_open(&world, &error) != WEFT_OK) return LOST;
-    const bool is_victim = world.process == atoi(words[7]);
+    const bool is_victim = world.process == atoi(words[8]);
     weft_status status =
         drawn_open(&r.drawn, strtoull(words[0], NULL, 10), words[1], false) ? WEFT_OK : WEFT_USAGE;
-    if (status == WEFT_OK) status = run_open(&r, &world, words[2], atoi(words[5]), &error);
+    if (status == WEFT_OK) status = run_open(&r, &world, words[2], atoi(words[6]), &error);
     if (status == WEFT_OK) status = run_continue(&r, words[1], &feed, &error);
-    if (status == WEFT_OK) status = run_all(&r, atoll(words[6]), is_victim, &error);
+    if (status == WEFT_OK) status = run_all(&r, atoll(words[7]), is_victim, &error);
     if (status != WEFT_OK) fprintf(stderr, "random_chains: %s\n", error.message);
     weft_checkpoints_close(&r.checkpoints);
     weft_dataset_close(&r.data);
@@ -166,8 +166,13 @@ static way draw_way(dice *d, int number, int64_t from)
     static const int batches[] = {3, 4, 6, 9};
     const bool is_mpi = WEFT_TEST_MPIEXEC[0] != '\0' && roll(d, 3) == 0;
     const int n = is_mpi ? 2 + roll(d, 3) : 1 + roll(d, 6);
-    way w = {is_mpi ? n : 0, meshes[n][roll(d, 3)], 1 + roll(d, 4),
-             1 + roll(d, 4), batches[roll(d, 4)],   -1};
+    way w = {.n_processes = is_mpi ? n : 0,
+             .mesh = meshes[n][roll(d, 3)],
+             .threads = 1 + roll(d, 4),
+             .ahead = 1 + roll(d, 4),
+             .batch = batches[roll(d, 4)],
+             .readers = roll(d, n + 1),
+             .dies = -1};
     if (number > 0) w.dies = from + 1 + roll(d, 20);
     return w;
 }
@@ -177,9 +182,9 @@ static int start(const way *w, uint64_t seed, const char *where, int victim)
     char line[9000], launcher[300] = "";
     if (w->n_processes > 0)
         snprintf(launcher, sizeof launcher, JOBS_MPIRUN "-n %d ", w->n_processes);
-    snprintf(line, sizeof line, "%s%s --run %llu %s %s %d %d %d %lld %d 2>%s/said", launcher, self,
-             (unsigned long long)seed, where, w->mesh, w->threads, w->ahead, w->batch,
-             (long long)w->dies, victim, where);
+    snprintf(line, sizeof line, "%s%s --run %llu %s %s %d %d %d %d %lld %d 2>%s/said", launcher,
+             self, (unsigned long long)seed, where, w->mesh, w->threads, w->ahead, w->readers,
+             w->batch, (long long)w->dies, victim, where);
     const int status = system(line);
     tally.runs++;
     tally.mpi += w->n_processes > 0;
@@ -285,7 +290,7 @@ int main(int argc, char **argv)
 #ifdef WEFT_FILES_FOLDER
     setenv("WEFT_FILES_PATH", WEFT_FILES_FOLDER, 1);
 #endif
-    if (argc == 10 && strcmp(argv[1], "--run") == 0) return do_run(argv + 2);
+    if (argc == 11 && strcmp(argv[1], "--run") == 0) return do_run(argv + 2);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!seeds_of(argc, argv, (uint64_t)weft_test_cases(8), &seeds)) return 2;
     if (!CHECK(n > 0) || !CHECK(mkdtemp(folder) != NULL)) return weft_test_report();

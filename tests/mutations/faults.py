@@ -37,6 +37,11 @@ FAULTS = [
     Fault("box_begins_at_its_own", "collectives/box_span.c",
           "run->to_at += (piece->begin[d] - to->begin[d]) * to_stride;", "run->to_at += piece->begin[d] * to_stride;",
           "^collectives/move$|^mesh/box_copy$"),
+    Fault("an_element_may_come_from_two", "collectives/move_pieces.c", "weft_box_meet(&common, &p->to, n_dims, &got) > 0)\n                return false;",
+          "weft_box_meet(&common, &p->to, n_dims, &got) > 0)\n                continue;", "^collectives/boxes$"),
+    Fault("readers_keep_no_order", "io/readers.c", "rows[readers[k].rank] =", "rows[readers[n - 1].rank] =", "^io/readers_mpi_2$"),
+    Fault("who_reads_for_others_hands_over_its_rows_alone", "io/feed.c", "if (own->status == WEFT_OK && dataset->rows)", "if (own->status == WEFT_OK && !dataset->rows)",
+          "^io/readers_mpi_2$"),
     Fault("joined_whatever_the_combine", "collectives/move.c", " &&\n        combine_of(first) == combine_of(step))", ")",
           "^collectives/(joined|move)$"),
     # ---- ops: values

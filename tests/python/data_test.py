@@ -265,6 +265,20 @@ def test_a_chain_is_a_data_set_of_c():
     assert weft.dataset_facts(data).startswith("data: csv: ")
 
 
+def test_any_number_of_ranks_may_read():
+    for n_readers in (0, 1, 2):
+        program = program_of(5)
+        data = weft.data.open(path_of("n.csv"), fields="half").dataset(n_readers=n_readers)
+        weft.dataset_feed(data, n_threads=2, n_readers=n_readers)
+        weft.dataset_start(data, program)
+        weft.dataset_next(data, program)
+        program.run()
+        assert program.read(program.values[0]) == sum(range(5)) / 2
+        refused(weft.Error, "has been started", weft.dataset_feed, data, n_readers=1)
+    many = weft.data.open(path_of("n.csv"), fields="half").dataset(n_readers=9)
+    refused(weft.Error, "9 readers on mesh data:2, which has 2 ranks; give 1 to 2", weft.dataset_start, many, program)
+
+
 def test_what_cannot_be_is_an_exception_with_a_sentence():
     refused(weft.Error, "No such file|as n.csv", weft.data.open, path_of("m.csv"))
     refused(weft.Error, "did you mean half?", weft.data.open, path_of("n.csv"), fields=["halv"])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../feed.h"
 #include "../../json.h"
 #include "../../stored_fill.h"
 #include "weft/checkpoint.h"
@@ -25,6 +26,7 @@ static const option options[] = {
     {"layout", OPTION_TEXT, "", "RULES", "Options",
      "as for gpt; without it, that of the file, by the axes that the mesh has"},
     {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
+    APP_READERS_OPTION("Options"),
     APP_EXTEND_OPTIONS("Options"),
     {"dry-run", OPTION_FLAG, "no", "", "Options", "print the plan in place of running it"},
     {"json", OPTION_FLAG, "no", "", "Options", "the outputs as data; with --dry-run the plan"},
@@ -188,6 +190,7 @@ static weft_status open_data(job *j, weft_error *error)
                          path, (long long)n, (long long)batch);
     if (j->chain == NULL) return WEFT_OK;
     WEFT_TRY(weft_chain_dataset(&j->chain, NULL, &j->data, error));
+    WEFT_TRY(app_feed(j->s, j->mesh, j->data, error));
     return weft_dataset_start(j->data, j->program, error);
 }
 

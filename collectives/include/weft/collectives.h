@@ -213,6 +213,23 @@ WEFT_API WEFT_MUST_CHECK weft_status weft_move_create_joined(const weft_mesh *me
                                                              int n_parts, weft_dtype dtype,
                                                              int rank, weft_move **move,
                                                              weft_error *error);
+/* The parts of a tensor that ranks have and get, where no spec says it. */
+typedef struct weft_move_boxes {
+    const weft_shape *shape;
+    weft_dtype dtype;
+    const weft_box *from, *to; /* [ranks of the mesh] */
+} weft_move_boxes;
+
+/* weft_move_create_boxes - a move among all ranks of the mesh that brings each its box in `to`, from whoever has it in `from`. Local;
+ * pure. It goes from the host's memory to the host's, whatever device the mesh has, and is done by the thread that starts and
+ * finishes its flight. Its group is that of all axes.
+ *
+ * boxes    borrowed during the call, the same on all ranks
+ * returns  WEFT_USAGE for a box that is not within the shape, and where an element that the rank gets is in no box of `from`, or in
+ *          those of two ranks */
+WEFT_API WEFT_MUST_CHECK weft_status weft_move_create_boxes(const weft_mesh *mesh,
+                                                            const weft_move_boxes *boxes, int rank,
+                                                            weft_move **move, weft_error *error);
 /* weft_move_destroy - refused, and changes nothing, while it has flights. */
 WEFT_API void weft_move_destroy(weft_move **move);
 WEFT_API int64_t weft_move_scratch(const weft_move *move); /* bytes, aligned to 64 */

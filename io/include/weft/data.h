@@ -280,12 +280,24 @@ typedef struct weft_feed_options {
     /* that read, 1 to 64; 0: 1. The thread that waits for a batch helps, unless a function makes the samples (weft_chain_samples) */
     int n_threads;
     int n_ahead; /* batches that are read before they are wanted, 1 to 64; 0: 1 */
+    /* ranks that read, at most those of the mesh: each record is read by one of them, and the others get their parts of it from there.
+     * 0: each rank reads its own parts, so several may read one record. Ranks of one process count as one here: they have in common
+     * what it reads. All processes say the same */
+    int n_readers;
 } weft_feed_options;
 /* weft_chain_dataset - the records in their order as a set that fills a program's inputs. Takes the chain over; it is NULL then. The
  * facts of the set have the chain's digest and what each source and stage says. options may be NULL. */
 WEFT_API WEFT_MUST_CHECK weft_status weft_chain_dataset(weft_chain **chain,
                                                         const weft_feed_options *options,
                                                         weft_dataset **dataset, weft_error *error);
+/* weft_dataset_feed - how a set is read, whatever it was made of. Before weft_dataset_start. Local. returns WEFT_USAGE for numbers that
+ * cannot be, and for a set that has been started.
+ *
+ * Of N readers on R ranks number k is rank k R / N, rounded down, and each reads as many rows of a batch, its own ones as far as
+ * possible. Rows are read ahead, and exchanged by weft_dataset_next: so the time of the exchange is added to that of a step. */
+WEFT_API WEFT_MUST_CHECK weft_status weft_dataset_feed(weft_dataset *dataset,
+                                                       const weft_feed_options *options,
+                                                       weft_error *error);
 
 WEFT_END
 

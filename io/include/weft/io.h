@@ -78,7 +78,7 @@ typedef struct weft_sample_field {
     weft_dtype dtype; /* the input's, and of what is read */
 } weft_sample_field;
 /* Field number `field` of a sample into row [width]: the same numbers whenever and wherever it is called, on a thread of the
- * dataset's, which asks for rows of this process alone. A failure ends weft_dataset_next on all ranks. */
+ * dataset's, which asks for rows that this process reads alone. A failure ends weft_dataset_next on all ranks. */
 typedef weft_status (*weft_sample_read)(const void *argument, int field, int64_t sample, void *row,
                                         weft_error *error);
 typedef struct weft_samples_options {

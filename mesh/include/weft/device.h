@@ -150,6 +150,10 @@ typedef struct weft_device {
 
 /* The CPU, and what was added; NULL: there is no such device. */
 WEFT_API extern const weft_device *weft_devices[WEFT_DEVICES];
+static inline const weft_device *weft_host_device(void) /* whose memory is the host's, everywhere */
+{
+    return weft_devices[WEFT_CPU];
+}
 
 /* weft_device_choose - meshes that are created from now on are on this device: "cpu", "cuda", or "auto", which is cuda where
  * there is one and the CPU elsewhere. Local; the same on all processes.

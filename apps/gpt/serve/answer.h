@@ -2,7 +2,7 @@
 #ifndef WEFT_APPS_GPT_ANSWER_H
 #define WEFT_APPS_GPT_ANSWER_H
 
-#include "server.h"
+#include "facts.h"
 
 /* All make bytes to be freed; NULL: out of memory. Local. */
 

@@ -4,10 +4,8 @@
 
 #include <jansson.h>
 
-#include "../../app.h"
+#include "opened.h"
 #include "weft/data.h"
-#include "weft/program.h"
-#include "weft/saved.h"
 
 extern const option_table run_table;
 int run_main(int n, char **arguments);

@@ -1,6 +1,6 @@
 /* request.h: one request: what was asked, which is written before it is queued and then only read; and what has been answered so far,
  * under the queue's lock. The thread that speaks HTTP makes it; the one that computes answers it; each holds it until it is done
- * with it. What a server wants to know of a request besides stands behind this, in a struct that begins with it.
+ * with it. A server has more to know of a request, in a struct of its own that begins with this one.
  */
 #ifndef WEFT_APPS_SERVE_REQUEST_H
 #define WEFT_APPS_SERVE_REQUEST_H

@@ -1,5 +1,5 @@
-/* apart_test: which programs have rows that are apart, told from their plans. Of those that have, another row's numbers change no bit of
- * a row: that is tried. With --write FOLDER it saves programs for serve_program_test.py.
+/* apart_test: which programs have rows that are apart, told from their plans. For those another row's numbers change no bit of a row.
+ * With --write FOLDER it saves programs for serve_program_test.py.
  */
 #include "../../apps/weft/serve/apart.h"
 
@@ -9,6 +9,7 @@
 #include "test.h"
 #include "weft/collectives.h"
 #include "weft/layers.h"
+#include "weft/optim.h"
 #include "weft/program.h"
 #include "weft/saved.h"
 
@@ -198,11 +199,12 @@ static void test_another_rows_numbers_change_no_bit(void)
 
 /* ---- programs for others to serve ----------------------------------------------------------------- */
 
-static void save(weft_graph *graph, const char *folder, const char *name, weft_values outputs)
+static void save(weft_graph *graph, const char *folder, const char *name, const char *layout,
+                 weft_values outputs)
 {
     char path[4096];
     weft_error error = {.rank = -1};
-    const weft_saving what = {.outputs = outputs, .layout = "batch:data?,hidden:model?"};
+    const weft_saving what = {.outputs = outputs, .layout = layout};
     snprintf(path, sizeof path, "%s/%s.weft", folder, name);
     CHECK_OK(weft_graph_save(graph, path, &what, &error), error);
     (void)weft_graph_destroy(&graph);
@@ -213,21 +215,26 @@ static void save_all(const char *folder)
     for (int i = 0; i < N_NETS; i++) {
         weft_graph *graph;
         weft_value x, y = net_of(i, &graph, &x);
-        save(graph, folder, nets[i].name, WEFT_VALUES(y));
+        save(graph, folder, nets[i].name, i == 0 ? "batch:data?,hidden:model?" : "batch:data?",
+             WEFT_VALUES(y));
     }
     for (int is_checked = 0; is_checked < 2; is_checked++) {
         weft_graph *graph = weft_graph_create(3);
         const weft_value ids = weft_input(graph, "ids", WEFT_I32, WEFT_DIMS(batch, seq));
         const weft_value y = weft_name(encoder(ids, is_checked), "vectors");
-        save(graph, folder, is_checked ? "checked" : "encoder", WEFT_VALUES(y));
+        save(graph, folder, is_checked ? "checked" : "encoder", "batch:data?", WEFT_VALUES(y));
     }
+    weft_graph *training;
+    weft_value seen, y_seen = net_of(0, &training, &seen);
+    save(training, folder, "training", "batch:data?",
+         WEFT_VALUES(y_seen, weft_sgd(weft_mean(y_seen), &(weft_optimizer_options){.rate = 0.1})));
     weft_graph *graph = weft_graph_create(3);
     const weft_value x = weft_input(graph, "x", WEFT_F32, WEFT_DIMS(batch, feature));
     const weft_value by = weft_input(graph, "by", WEFT_F64, WEFT_SCALAR);
     const weft_value count = weft_input(graph, "count", WEFT_I64, WEFT_DIMS(word));
     const weft_value half = weft_input(graph, "half", WEFT_F16, WEFT_DIMS(word));
     const weft_value y = weft_mul(x, weft_cast(by, WEFT_F32));
-    save(graph, folder, "kinds",
+    save(graph, folder, "kinds", "batch:data?",
          WEFT_VALUES(weft_name(y, "times"), weft_name(weft_add(count, count), "twice"),
                      weft_scale(half, 2), weft_name(weft_log(weft_sum(WEFT_SCALAR, x)), "log")));
 }

@@ -85,7 +85,7 @@ static size_t digits_of(const served_facts *f)
 {
     size_t digits = FEW_DIGITS;
     for (int i = 0; i < f->n_outputs; i++)
-        if (weft_dtype_bytes(f->outputs[i].dtype) > sizeof(float)) digits = DIGITS;
+        if (f->outputs[i].dtype == WEFT_F64) digits = DIGITS;
     return digits;
 }
 

@@ -58,7 +58,7 @@ static const char *kind_of(const json_t *value)
 static weft_status fail_number(const reading *x, double number, weft_dtype dtype, const char *way,
                                weft_error *error)
 {
-    return weft_fail(error, WEFT_USAGE, "%s is %.17g, which is no %s; %s", x->place, number,
+    return weft_fail(error, WEFT_USAGE, "%s is %.15g, which is no %s; %s", x->place, number,
                      weft_dtype_name(dtype), way);
 }
 
@@ -75,7 +75,7 @@ static weft_status take_number(const reading *x, const served_tensor *t, const j
         return isfinite(kept) ? WEFT_OK
                               : fail_number(x, number, t->dtype, "it is too large", error);
     if (kept == number && fabs(number) <= most_exact) return WEFT_OK;
-    return fail_number(x, number, t->dtype, "give an integer that fits, of at most 2^53", error);
+    return fail_number(x, number, t->dtype, "give an integer that fits, below 2^53", error);
 }
 
 static weft_status fail_list(const reading *x, const served_tensor *t, const json_t *value, int dim,

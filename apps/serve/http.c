@@ -63,20 +63,24 @@ static enum MHD_Result reply(const serve_http *http, struct MHD_Connection *conn
     return result;
 }
 
-static enum MHD_Result refuse_but(const serve_http *http, struct MHD_Connection *connection,
-                                  int status, const char *sentence, const char *allow)
+/* How it is said: by a kind of request in its own form, else NULL; and the method that would do, or NULL. */
+static enum MHD_Result refuse_as(const serve_http *http, struct MHD_Connection *connection,
+                                 const serve_kind *kind, int status, const char *sentence,
+                                 const char *allow)
 {
     const manner said = {status, "application/json", allow};
     serve_http_lock(http);
     http->queue->counts.ended[status == BUSY ? SERVE_REFUSED : SERVE_WRONG]++;
     serve_http_unlock(http);
-    return reply(http, connection, &said, http->queue->service.refuse(status, sentence));
+    char *text = kind && kind->refuse ? kind->refuse(status, sentence)
+                                      : http->queue->service.refuse(status, sentence);
+    return reply(http, connection, &said, text);
 }
 
 static enum MHD_Result refuse(const serve_http *http, struct MHD_Connection *connection, int status,
                               const char *sentence)
 {
-    return refuse_but(http, connection, status, sentence, NULL);
+    return refuse_as(http, connection, NULL, status, sentence, NULL);
 }
 
 static char *tell_health(serve_queue *queue, int *status)
@@ -175,10 +179,12 @@ static enum MHD_Result ask(serve_http *http, serve_client *c, serve_request *r)
     }
     serve_http_unlock(http);
     if (is_added) return MHD_YES;
+    const serve_kind *kind = r->kind;
     serve_request_drop(r);
-    return refuse(http, c->connection, BUSY,
-                  is_ending ? "the server is about to end; ask another one"
-                            : "as many requests wait as may; ask again later");
+    return refuse_as(http, c->connection, kind, BUSY,
+                     is_ending ? "the server is about to end; ask another one"
+                               : "as many requests wait as may; ask again later",
+                     NULL);
 }
 
 static enum MHD_Result begin(serve_http *http, serve_client *c, const exchange *x,
@@ -190,7 +196,8 @@ static enum MHD_Result begin(serve_http *http, serve_client *c, const exchange *
     if (kind->read(http->queue->service.served, x->body ? x->body : "", x->n, r, &error) == WEFT_OK)
         return ask(http, c, r);
     serve_request_drop(r);
-    return refuse(http, c->connection, error.status == WEFT_USAGE ? BAD : FAILED, error.message);
+    return refuse_as(http, c->connection, kind, error.status == WEFT_USAGE ? BAD : FAILED,
+                     error.message, NULL);
 }
 
 /* ---- paths -------------------------------------------------------------------------------------------- */
@@ -245,7 +252,7 @@ static enum MHD_Result refuse_method(const serve_http *http, struct MHD_Connecti
 {
     char text[200];
     snprintf(text, sizeof text, "%s takes %s, not %.20s", found->path, found->method, method);
-    return refuse_but(http, connection, NOT_ALLOWED, text, found->method);
+    return refuse_as(http, connection, found->kind, NOT_ALLOWED, text, found->method);
 }
 
 static enum MHD_Result tell(serve_http *http, struct MHD_Connection *connection,

@@ -85,7 +85,9 @@ void serve_queue_answer(serve_queue *s, serve_request *r, serve_end end, int sta
 void serve_queue_refuse(serve_queue *s, serve_request *r, serve_end end, int status,
                         const char *sentence)
 {
-    serve_queue_answer(s, r, end, status, s->service.refuse(status, sentence));
+    char *text =
+        r->kind->refuse ? r->kind->refuse(status, sentence) : s->service.refuse(status, sentence);
+    serve_queue_answer(s, r, end, status, text);
 }
 
 bool serve_request_is_over(const serve_request *r, double now)

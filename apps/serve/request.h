@@ -19,6 +19,8 @@ typedef struct serve_kind {
     weft_status (*read)(const void *served, const char *body, size_t n, serve_request *r,
                         weft_error *error);
     void (*drop)(serve_request *r); /* what is held besides; NULL: nothing */
+    /* the body of a refusal, to be freed; NULL: as the server does for all */
+    char *(*refuse)(int status, const char *sentence);
 } serve_kind;
 
 struct serve_request {

@@ -146,6 +146,19 @@ def test_ids_and_what_a_program_requires():
     wanted = of_run("encoder", "ids", words, "<i4", "vectors")
     with serving("encoder") as server:
         check(is_near(flat(asked(server, "encoder", {"inputs": {"ids": words}})), wanted), "vectors of ids")
+        wide = len(wanted) // ROWS
+        for given, n in ((words, ROWS), (words[:2], 2), (words[0], 1)):
+            status, data = server.ask("/v1/embeddings", {"input": given, "model": "any", "encoding_format": "float"})
+            found = json.loads(data)["data"]
+            check(status == 200 and [d["index"] for d in found] == list(range(n)), f"{status}: {data[:200]}")
+            check(is_near(flat([d["embedding"] for d in found]), wanted[:n * wide]), "embeddings are the output")
+        for body, sentence in (({"input": "a text"}, "a saved program has no vocabulary"), ({}, "there is no input"),
+                               ({"input": [1] * 4}, "input[0] has 4 elements; ids is i32[batch:4, seq:5], and along seq there are 5"),
+                               ({"input": [1.5] * 5}, "input[0][0] is 1.5, which is no i32"), ({"inptu": []}, "did you mean input?"),
+                               ({"input": words, "encoding_format": "base64"}, 'served as "float" alone')):
+            status, data = server.ask("/v1/embeddings", body)
+            said = json.loads(data)["error"]
+            check(status == 400 and said["code"] == 400 and sentence in said["message"], f"{body}: {status}: {data}")
     for options, launcher in [([], []), (["--mesh", "data:2"], [])] + ([([], [MPIEXEC, "-n", "2"])] if MPIEXEC else []):
         with serving("checked", *options, launcher=launcher) as server:
             for _ in range(3):
@@ -164,7 +177,8 @@ def test_kinds_of_numbers():
         negative = asked(server, "kinds", {"inputs": {"x": [[-1] * WIDE] * ROWS, "by": 1.5, "count": count, "half": half}})
         check(negative["log"] is None, "what is no number is null")
         for field, value, sentence in [("by", [1], "by is a list; it has to be a number, of f64"),
-                                       ("count", [2 ** 53 + 1] * WORDS, "give an integer that fits, below 2^53"), ("count", [0.5] * WORDS, "give an integer that fits, below 2^53"),
+                                       ("count", [2 ** 53 + 1] * WORDS, "give an integer that fits, below 2^53"),
+                                       ("count", [0.5] * WORDS, "count[0] is 0.5, which is no i64; give an integer that fits"),
                                        ("half", [65536] * WORDS, "half[0] is 65536, which is no f16; it is too large"),
                                        ("half", 1, "half is a number; half is f16[word:11], and along word there is a list")]:
             body = {"inputs": {"x": x, "by": 2, "count": count, "half": half, field: value}}
@@ -238,6 +252,7 @@ def test_whatever_is_wrong_is_a_sentence():
             check(status in (200, 400), f"{bytes(body)}: {status}: {data}")
             json.loads(data)
         check(asked(server, "mlp", {"inputs": {"x": x}}) == wanted, "after all of that")
+        check(server.ask("/v1/embeddings", {"input": [1]})[0] == 404, "a program without ids has no embeddings")
         check(server.ask("/health", method="GET") == (200, b'{"status":"ok"}'), "/health")
         check(b"AVAILABLE" in server.ask("/v1/models/mlp", method="GET")[1], "its status")
 

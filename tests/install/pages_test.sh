@@ -62,7 +62,7 @@ expect "--zero" gpt train --ze
 expect "0 1 2 3" gpt train --zero ""
 expect "f32 f64 f16" gpt train --dtype = f
 expect "" gpt train --layers ""
-expect "info run ckpt tokens data postmortem top doctor calibrate machine trace report diff tune help" weft ""
+expect "info run serve ckpt tokens data postmortem top doctor calibrate machine trace report diff tune help" weft ""
 expect "import" weft ckpt im
 expect "auto safetensors hdf5" weft ckpt import a b --format ""
 expect "draw" mnist dr

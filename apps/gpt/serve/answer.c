@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../../json.h"
+#include "../../serve/refusal.h"
 #include "../../serve/utf8.h"
 
 enum { DIGITS = 17 /* of a number, so that it is that number */, VECTOR_DIGITS = 9 };
@@ -18,17 +19,7 @@ static char *dump(json_t *json, size_t digits)
     return text;
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------- */
-
-char *gpt_answer_error(int status, const char *sentence)
-{
-    const char *type = status < 500 ? "invalid_request_error" : "server_error";
-    char text[3 * sizeof((weft_error *)NULL)->message + 1];
-    const size_t n = serve_utf8(sentence, strlen(sentence), text);
-    return dump(json_pack("{s:{s:s%, s:s, s:i}}", "error", "message", text, n, "type", type, "code",
-                          status),
-                DIGITS);
-}
+/* ---- parts of a stream ------------------------------------------------------------------------------ */
 
 static char *event(char *json, const char *behind)
 {
@@ -42,7 +33,7 @@ static const char stream_end[] = "data: [DONE]\n\n";
 
 char *gpt_answer_failure(int status, const char *sentence)
 {
-    return event(gpt_answer_error(status, sentence), stream_end);
+    return event(serve_refusal(status, sentence), stream_end);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------- */

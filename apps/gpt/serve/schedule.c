@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../serve/refusal.h"
 #include "../../stop.h"
 #include "answer.h"
 
@@ -20,7 +21,7 @@ static const char no_numbers[] =
 static void fail(gpt_schedule *s, gpt_request *r, serve_end end, int status, const char *sentence)
 {
     char *text = r->base.status != 0 ? gpt_answer_failure(status, sentence)
-                                     : gpt_answer_error(status, sentence);
+                                     : serve_refusal(status, sentence);
     serve_queue_answer(s->queue, &r->base, end, status, text);
 }
 

@@ -1,6 +1,6 @@
 /* serve: the root listens and decides what a tick does; all ranks do it. */
 #include "../../serve/host.h"
-#include "answer.h"
+#include "../../serve/refusal.h"
 #include "engine.h"
 #include "schedule.h"
 
@@ -43,7 +43,7 @@ static void find_facts(gpt_facts_served *facts, const gpt_setup *setup)
 
 static weft_status open_root(serving *s, weft_error *error)
 {
-    const serve_service service = {routes, sizeof routes / sizeof *routes, gpt_answer_error,
+    const serve_service service = {routes, sizeof routes / sizeof *routes, serve_refusal,
                                    gpt_counts_write, &s->facts};
     find_facts(&s->facts, s->setup);
     WEFT_TRY(gpt_schedule_open(&s->schedule, &s->engine, &s->host.queue, &s->facts, error));

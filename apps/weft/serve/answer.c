@@ -48,37 +48,38 @@ static json_t *tensor_of(const served_tensor *t, int64_t first, int64_t n)
     return lists_of(t, 0, t->has_rows ? n : size, &at);
 }
 
-static json_t *row_of(const served_tensor *t, int64_t row)
+json_t *served_row(const served_tensor *t, int64_t row)
 {
     int64_t at = numbers_of(t, row);
     return lists_of(t, 1, t->shape->n_dims > 1 ? t->shape->dims[1].size : 1, &at);
 }
 
 /* One output is itself, several are an object. */
-static json_t *outputs_of(const served_facts *f, int64_t first, int64_t n)
+json_t *served_outputs(const served_facts *f, int64_t first, int64_t n)
 {
-    if (f->n_outputs == 1) return tensor_of(&f->outputs[0], first, n);
+    if (f->n_outputs == 1)
+        return json_pack("{s:o}", "outputs", tensor_of(&f->outputs[0], first, n));
     json_t *all = json_object();
     for (int i = 0; i < f->n_outputs; i++)
         json_object_set_new(all, f->outputs[i].name, tensor_of(&f->outputs[i], first, n));
-    return all;
+    return json_pack("{s:o}", "outputs", all);
 }
 
 static json_t *prediction_of(const served_facts *f, int64_t row)
 {
-    if (f->n_outputs == 1) return row_of(&f->outputs[0], row);
+    if (f->n_outputs == 1) return served_row(&f->outputs[0], row);
     json_t *all = json_object();
     for (int i = 0; i < f->n_outputs; i++)
-        json_object_set_new(all, f->outputs[i].name, row_of(&f->outputs[i], row));
+        json_object_set_new(all, f->outputs[i].name, served_row(&f->outputs[i], row));
     return all;
 }
 
-static json_t *predictions_of(const served_facts *f, int64_t first, int64_t n)
+json_t *served_predictions(const served_facts *f, int64_t first, int64_t n)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
         json_array_append_new(list, prediction_of(f, first + i));
-    return list;
+    return json_pack("{s:o}", "predictions", list);
 }
 
 static size_t digits_of(const served_facts *f)
@@ -91,9 +92,7 @@ static size_t digits_of(const served_facts *f)
 
 char *served_answer(const served_facts *f, const served_request *r, int64_t first)
 {
-    json_t *found =
-        r->by_rows ? predictions_of(f, first, r->n_rows) : outputs_of(f, first, r->n_rows);
-    return dump(json_pack("{s:o}", r->by_rows ? "predictions" : "outputs", found), digits_of(f));
+    return dump(r->tells(f, first, r->n_rows), digits_of(f));
 }
 
 /* ---- others --------------------------------------------------------------------------------------- */

@@ -12,11 +12,12 @@
 
 enum { PLACE = WEFT_MAX_PATH + 300 };
 static const double most_exact =
-    9007199254740992.0; /* every reader of JSON has integers up to here */
+    9007199254740991.0; /* JSON's readers have it, and its neighbours */
 
 typedef struct reading {
     const served_facts *facts;
     served_request *r;
+    const char *rows;  /* how a list of rows is called */
     char place[PLACE]; /* "x[0][2]": what is read */
     size_t n_place;
 } reading;
@@ -46,7 +47,7 @@ static void go_back(reading *x, size_t before)
 
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
-static const char *kind_of(const json_t *value)
+const char *served_kind_of(const json_t *value)
 {
     static const char *const kinds[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a text",
@@ -68,7 +69,7 @@ static weft_status take_number(const reading *x, const served_tensor *t, const j
     const double number = json_number_value(value);
     if (!json_is_number(value))
         return weft_fail(error, WEFT_USAGE, "%s is %s; it has to be a number, of %s", x->place,
-                         kind_of(value), weft_dtype_name(t->dtype));
+                         served_kind_of(value), weft_dtype_name(t->dtype));
     weft_dtype_put(t->dtype, to, at, number);
     const double kept = weft_dtype_get(t->dtype, to, at);
     if (weft_dtype_is_float(t->dtype))
@@ -85,7 +86,7 @@ static weft_status fail_list(const reading *x, const served_tensor *t, const jso
     weft_shape_print(t->shape, shape, sizeof shape);
     if (!json_is_array(value))
         return weft_fail(error, WEFT_USAGE, "%s is %s; %s is %s%s, and along %s there is a list",
-                         x->place, kind_of(value), t->name, weft_dtype_name(t->dtype), shape,
+                         x->place, served_kind_of(value), t->name, weft_dtype_name(t->dtype), shape,
                          t->shape->dims[dim].name);
     return weft_fail(
         error, WEFT_USAGE, "%s has %zu elements; %s is %s%s, and along %s there are %s%lld",
@@ -168,7 +169,7 @@ static weft_status check_values(const served_facts *f, const json_t *values, con
     return weft_fail(error, WEFT_USAGE,
                      "%s is %s; it has to be an object of the program's inputs "
                      "by their names",
-                     place, kind_of(values));
+                     place, served_kind_of(values));
 }
 
 /* ---- the two forms -------------------------------------------------------------------------------- */
@@ -227,7 +228,7 @@ static weft_status take_row(reading *x, const json_t *values, int64_t row, weft_
 {
     const served_facts *f = x->facts;
     char place[64];
-    snprintf(place, sizeof place, "instances[%lld]", (long long)row);
+    snprintf(place, sizeof place, "%s[%lld]", x->rows, (long long)row);
     WEFT_TRY(check_values(f, values, place, error));
     for (int i = 0; i < f->n_inputs; i++) {
         const served_tensor *t = &f->inputs[i];
@@ -240,27 +241,38 @@ static weft_status take_row(reading *x, const json_t *values, int64_t row, weft_
     return WEFT_OK;
 }
 
-static weft_status take_instances(reading *x, const json_t *list, weft_error *error)
+static weft_status take_rows(reading *x, const json_t *list, weft_error *error)
 {
     const served_facts *f = x->facts;
     const size_t n = json_array_size(list);
-    if (!f->is_joined)
-        return weft_fail(error, WEFT_USAGE,
-                         "instances are rows, and this program is not sure to treat each row of "
-                         "its own; send all of its tensors as \"inputs\"");
     if (!json_is_array(list) || n == 0 || n > (size_t)f->rows)
-        return weft_fail(error, WEFT_USAGE, "instances is %s%s; it is a list of 1 to %lld rows",
-                         kind_of(list),
+        return weft_fail(error, WEFT_USAGE, "%s is %s%s; it is a list of 1 to %lld rows", x->rows,
+                         served_kind_of(list),
                          !json_is_array(list) ? ""
                          : n == 0             ? " of nothing"
                                               : " of more rows",
                          (long long)f->rows);
     x->r->n_rows = (int64_t)n;
-    x->r->by_rows = true;
     WEFT_TRY(take_memory(x, error));
     for (size_t i = 0; i < n; i++)
         WEFT_TRY(take_row(x, json_array_get(list, i), (int64_t)i, error));
     return WEFT_OK;
+}
+
+static weft_status take_instances(reading *x, const json_t *list, weft_error *error)
+{
+    x->r->tells = served_predictions;
+    if (x->facts->is_joined) return take_rows(x, list, error);
+    return weft_fail(error, WEFT_USAGE,
+                     "instances are rows, and this program is not sure to treat each row of its "
+                     "own; send all of its tensors as \"inputs\"");
+}
+
+weft_status served_take_rows(const served_facts *facts, served_request *r, const char *name,
+                             const json_t *list, weft_error *error)
+{
+    reading x = {.facts = facts, .r = r, .rows = name};
+    return take_rows(&x, list, error);
 }
 
 /* ---- all together --------------------------------------------------------------------------------- */
@@ -326,19 +338,27 @@ static weft_status fail_json(const json_error_t *wrong, weft_error *error)
                      wrong->column, wrong->text);
 }
 
+weft_status served_parse(const char *body, size_t n, const char *example, json_t **all,
+                         weft_error *error)
+{
+    json_error_t wrong;
+    *all = json_loadb(body, n, JSON_REJECT_DUPLICATES, &wrong);
+    if (!*all) return fail_json(&wrong, error);
+    if (json_is_object(*all)) return WEFT_OK;
+    json_decref(*all);
+    return weft_fail(error, WEFT_USAGE, "the body is no object of JSON; it is one, as %s", example);
+}
+
 weft_status served_read(const void *facts, const char *body, size_t n, serve_request *r,
                         weft_error *error)
 {
-    reading x = {.facts = facts, .r = (served_request *)r};
-    json_error_t wrong;
+    reading x = {.facts = facts, .r = (served_request *)r, .rows = "instances"};
     const char *name;
-    json_t *value, *all = json_loadb(body, n, JSON_REJECT_DUPLICATES, &wrong);
+    json_t *value, *all;
     int n_data = 0;
-    if (!all) return fail_json(&wrong, error);
     weft_status status = WEFT_OK;
-    if (!json_is_object(all))
-        status = weft_fail(error, WEFT_USAGE,
-                           "the body is no object of JSON; it is one, as {\"inputs\": {..}}");
+    x.r->tells = served_outputs;
+    WEFT_TRY(served_parse(body, n, "{\"inputs\": {..}}", &all, error));
     json_object_foreach(all, name, value)
     {
         if (status == WEFT_OK) status = take_field(&x, name, value, &n_data, error);
@@ -348,7 +368,7 @@ weft_status served_read(const void *facts, const char *body, size_t n, serve_req
     return status;
 }
 
-static void drop(serve_request *base)
+void served_drop(serve_request *base)
 {
     served_request *r = (served_request *)base;
     for (int i = 0; i < r->n_inputs; i++)
@@ -356,4 +376,4 @@ static void drop(serve_request *base)
     free(r->inputs);
 }
 
-const serve_kind served_kind = {sizeof(served_request), served_read, drop};
+const serve_kind served_kind = {sizeof(served_request), served_read, served_drop, NULL};

@@ -88,7 +88,8 @@ typedef struct serving {
     serve_host host;
     steps steps;
     char paths[3][600];
-    serve_route routes[3];
+    serve_route routes[4];
+    int n_routes;
 } serving;
 
 static void lay_routes(serving *s)
@@ -97,6 +98,8 @@ static void lay_routes(serving *s)
     snprintf(s->paths[0], sizeof s->paths[0], "/v1/models/%s:predict", name);
     snprintf(s->paths[1], sizeof s->paths[1], "/v1/models/%s/metadata", name);
     snprintf(s->paths[2], sizeof s->paths[2], "/v1/models/%s", name);
+    s->n_routes = s->facts.has_vectors ? 4 : 3;
+    s->routes[3] = (serve_route){"/v1/embeddings", "POST", NULL, NULL, &served_vectors_kind};
     s->routes[0] = (serve_route){s->paths[0], "POST", NULL, NULL, &served_kind};
     s->routes[1] = (serve_route){s->paths[1], "GET", "application/json", served_metadata, NULL};
     s->routes[2] = (serve_route){s->paths[2], "GET", "application/json", served_status, NULL};
@@ -104,14 +107,13 @@ static void lay_routes(serving *s)
 
 static weft_status open_root(serving *s, weft_error *error)
 {
-    const serve_service service = {s->routes, sizeof s->routes / sizeof *s->routes, served_refuse,
-                                   served_count, &s->facts};
     const char *name = settings_text(s->o.s, "name");
     if (*name)
         snprintf(s->facts.name, sizeof s->facts.name, "%s", name);
     else
         serve_name(s->o.path, ".weft", s->facts.name, sizeof s->facts.name);
     lay_routes(s);
+    const serve_service service = {s->routes, s->n_routes, served_refuse, served_count, &s->facts};
     return serve_host_open(&s->host, s->o.s, &service, error);
 }
 

@@ -87,6 +87,10 @@ static void find_rows(served_facts *f, const opened *o)
     f->is_joined = all;
     give_rows(f->inputs, f->n_inputs, rows);
     give_rows(f->outputs, f->n_outputs, rows);
+    const served_tensor *ids = f->inputs, *vectors = f->outputs;
+    f->has_vectors = all && f->n_inputs == 1 && f->n_outputs == 1 && ids->shape->n_dims == 2 &&
+                     vectors->shape->n_dims == 2 && !weft_dtype_is_float(ids->dtype) &&
+                     weft_dtype_is_float(vectors->dtype);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ typedef struct served_facts {
     int n_inputs, n_outputs;
     int64_t rows;          /* of a step; 0: requests bring whole tensors */
     bool is_joined;        /* several requests may share a step */
+    bool has_vectors;      /* one input, of ids, and one output of floats: a vector a row */
     unsigned char *memory; /* [in_bytes + out_bytes]: all inputs, then all outputs */
     int64_t in_bytes, out_bytes;
 
@@ -45,19 +46,36 @@ void served_print(const served_tensor *tensors, int n, char *text, size_t bytes)
 
 /* ---- one request -------------------------------------------------------------------------------- */
 
+/* served_tells - the JSON of an answer: the outputs of n rows from row `first` of the step on. */
+typedef struct json_t json_t;
+typedef json_t *served_tells(const served_facts *facts, int64_t first, int64_t n);
+
 typedef struct served_request {
     serve_request base;
-    bool by_rows;   /* it came as "instances", and is answered as "predictions" */
+    served_tells *tells;
     int64_t n_rows; /* that it has; without rows 1 */
     int n_inputs;
     void **inputs; /* [n_inputs] numbers of the dtypes: n_rows x row_bytes */
 } served_request;
 
-extern const serve_kind served_kind;
+/* By name, of TensorFlow Serving's form, and of OpenAI's for embeddings. */
+extern const serve_kind served_kind, served_vectors_kind;
+served_tells served_outputs, served_predictions, served_vectors;
 /* served_read - the JSON of a body into a served_request: of `served_kind`. facts: a served_facts */
 weft_status served_read(const void *facts, const char *body, size_t n, serve_request *r,
                         weft_error *error);
-/* served_answer - of a request whose rows begin at row `first` of the step. To be freed; NULL: out of memory. Local, as all here.
+/* served_take_rows - a JSON list of rows, which is called `name`, into a request. served_drop - what a request holds. Local, as all here. */
+weft_status served_take_rows(const served_facts *facts, served_request *r, const char *name,
+                             const json_t *list, weft_error *error);
+void served_drop(serve_request *r);
+/* served_parse - the object of JSON that a body is; own it. */
+weft_status served_parse(const char *body, size_t n, const char *example, json_t **all,
+                         weft_error *error);
+/* served_kind_of - "a list" */
+const char *served_kind_of(const json_t *value);
+/* served_row - one output's numbers of a row, as lists in lists */
+json_t *served_row(const served_tensor *t, int64_t row);
+/* served_answer - of a request whose rows begin at row `first` of the step. To be freed; NULL: out of memory.
  * served_refuse - {"error": sentence}; served_status, served_metadata - of the program. served_count - for /metrics. */
 char *served_answer(const served_facts *facts, const served_request *r, int64_t first);
 char *served_refuse(int status, const char *sentence);

@@ -213,7 +213,7 @@ WRONG = [
     (400, "POST", P, b"{\"inputs\": {}, \"inputs\": {}}", "duplicate"),
     (400, "POST", P, {}, "there are no inputs; the body is {\"inputs\": {..}}, with x f32[batch:4, feature:6]"),
     (400, "POST", P, {"input": {}}, "unknown field \"input\"; did you mean inputs?"),
-    (400, "POST", P, {"inputs": {}, "instances": []}, "two forms of the same"),
+    (400, "POST", P, {"inputs": {"x": [[1] * 6]}, "instances": [[1] * 6]}, "two forms of the same"),
     (400, "POST", P, {"inputs": {}}, "nothing fills the input x f32[batch:4, feature:6]"),
     (400, "POST", P, {"inputs": {"x": [[1] * 6], "xs": 1}}, "no input \"xs\" to fill; did you mean x?"),
     (400, "POST", P, {"inputs": {"x": None}}, "x is null; x is f32[batch:4, feature:6], and along batch there is a list"),

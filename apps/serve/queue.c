@@ -101,6 +101,8 @@ void serve_queue_drop(serve_queue *s, serve_request *r)
     if (r->is_gone) {
         s->counts.ended[SERVE_LEFT]++;
         serve_request_end(r, HTTP_FAILED);
+        serve_request_wake(
+            r); /* its connection sleeps, and would not see that the client is gone */
         serve_request_drop(r);
         return;
     }

@@ -185,10 +185,10 @@ def is_stopped(pid):
         return file.read().rsplit(")", 1)[1].split()[0] in "Tt"
 
 
-def watch(load, pid, begun):
-    """What it holds after the first fifth. With --minutes each minute has a line."""
+def watch(load, threads, pid, begun):
+    """What it holds after the first fifth, once all threads have ended. With --minutes each minute has a line."""
     early, minute, last = None, 0, time.monotonic()
-    while load.goes_on():
+    while any(t.is_alive() for t in threads):
         time.sleep(0.1)
         now = time.monotonic()
         if now - last > STILL or is_stopped(pid):
@@ -216,7 +216,7 @@ def main():
                for i in range(n)]
     for t in threads:
         t.start()
-    early = watch(load, process.pid, begun)
+    early = watch(load, threads, process.pid, begun)
     for t in threads:
         t.join()
     late = held(process.pid)

@@ -228,7 +228,7 @@ WRONG = [
     (400, "POST", P, {"instances": 5}, "instances is a number; it is a list of 1 to 4 rows"),
     (400, "POST", P, {"instances": []}, "instances is a list of nothing"),
     (400, "POST", P, {"instances": [[1] * 6] * 5}, "instances is a list of more rows; it is a list of 1 to 4 rows"),
-    (400, "POST", P, {"instances": [[1] * 6, {"y": [1] * 6}]}, "did you mean x?"),
+    (400, "POST", P, {"instances": [[1] * 6, {"y": [1] * 6}]}, 'no input "y" to fill; it has x f32[batch:4, feature:6]'),
     (400, "POST", P, {"instances": [{"x": [1] * 5}]}, "instances[0].x has 5 elements"),
     (400, "POST", P, {"inputs": {"x": [[1] * 6]}, "signature_name": "train"}, "served as \"serving_default\" alone"),
     (413, "POST", P, b"x" * 2000001, "the body has more than 1048576 bytes"),

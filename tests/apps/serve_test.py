@@ -278,6 +278,17 @@ def test_clients_that_leave(server):
         s.close()
     check(server.text(**fields_of(0)) == wanted, "a text changes when others leave")
     server.wait_for("slots_busy", 0)
+    body = json.dumps(fields_of(7)).encode()
+    request = f"POST {C} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    for _ in range(2):  # all at once, while the server stands still: most of them are gone before their turn comes
+        server.process.send_signal(signal.SIGSTOP)
+        gone = [server.raw(request) for _ in range(70)]
+        for s in gone:
+            s.close()
+        server.process.send_signal(signal.SIGCONT)
+        server.wait_for("waiting", 0)
+    server.wait_for("clients", 1)  # who asks for it
+    check(server.text(**fields_of(0)) == wanted, "a text changes when many leave at once")
 
 
 def test_slow_readers_hold_nobody(server):

@@ -33,6 +33,8 @@ const option_table serve_table = {
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "a saved program, or a run of gpt, asked over HTTP",
+    .first = "name input checkpoint mesh layout host port most-waiting most-body most-time "
+             "client-time",
 };
 
 /* ---- a run ------------------------------------------------------------------------------------------ */

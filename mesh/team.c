@@ -71,13 +71,21 @@ static bool begin(member *m, uint32_t run)
     return weft_sync_replace(&m->begun, &before, run);
 }
 
+/* Between two runs is what their caller does, in Python say: a team that went to sleep at once would begin the next one late. */
+static weft_patience to_begin(weft_patience patience)
+{
+    enum { TIMES = 5 };
+    return (weft_patience){.spins = TIMES * patience.spins, .yields = patience.yields};
+}
+
 static void *member_main(void *argument)
 {
     member *self = argument;
     weft_team *team = self->team;
     for (uint32_t seen = 0;;) {
-        seen = wait_change(&self->go, seen,
-                           (weft_waiter){"the team to begin", 0, team->patience, &self->sign, 0});
+        seen = wait_change(
+            &self->go, seen,
+            (weft_waiter){"the team to begin", 0, to_begin(team->patience), &self->sign, 0});
         if (!begin(self, seen)) continue;
         weft_sync_reads(&team->body);
         if (team->body == NULL) return NULL; /* the team is being destroyed */

@@ -8,6 +8,7 @@
 #include "../plan.h"
 #include "../advise.h"
 #include "../rate.h"
+#include "../serve/host.h"
 #include "held_text.h"
 #include "search.h"
 
@@ -170,19 +171,10 @@ static const option options[] = {
      "print what a pass made of the program: place, fuse, schedule or another one"},
     {"config", OPTION_TEXT, "", "FILE", "Output", "read settings from here first"},
 
-    {"host", OPTION_TEXT, "127.0.0.1", "NAME", "Serving",
-     "the address that gpt serve listens at: of this machine alone, unless told otherwise"},
-    {"port", OPTION_COUNT, "8000", "N", "Serving", "its port; 0: any that is free", NULL, 0, 65535},
     {"slots", OPTION_COUNT, "8", "N", "Serving", "texts that go on at once", NULL, 1, 1024},
     {"chunk", OPTION_COUNT, "8", "N", "Serving",
      "tokens of a prompt that are read between two tokens of the others", NULL, 1, 4096},
-    {"most-waiting", OPTION_COUNT, "64", "N", "Serving", "requests that may wait for a slot", NULL,
-     1},
-    {"most-body", OPTION_COUNT, "1048576", "BYTES", "Serving", "of a request", NULL, 1, 1 << 30},
-    {"most-time", OPTION_TIME, "10m", "TIME", "Serving",
-     "from when a request comes to the end of its answer, which is cut there"},
-    {"client-time", OPTION_TIME, "30s", "TIME", "Serving",
-     "that a client may take to ask, and to take what is there for it"},
+    SERVE_OPTIONS("Serving"),
 };
 
 static const option_table table = {

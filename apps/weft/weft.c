@@ -1,6 +1,6 @@
 /* weft: one program with a command for each thing it looks at. Machines: info, doctor, calibrate, machine. Checkpoints: ckpt. Jobs:
  * top while they run, postmortem when they have ended, trace for their steps. Runs and plans: report as a page, diff beside each other.
- * tune finds the options that a training learns best with; run runs a saved program; tokens makes words of a text, data tells what
+ * tune finds the options that a training learns best with; run runs a saved program, serve answers by it; tokens makes words of a text, data tells what
  * files hold. */
 #include <jansson.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "postmortem.h"
 #include "report/report.h"
 #include "saved/saved.h"
+#include "serve/serve.h"
 #include "tokens.h"
 #include "top/top.h"
 #include "trace/trace.h"
@@ -245,6 +246,7 @@ typedef struct command {
 
 static const command commands[] = {{&info_table, info},
                                    {&run_table, run_main},
+                                   {&serve_table, serve_main},
                                    {&ckpt_table, ckpt_main},
                                    {&tokens_table, tokens_main},
                                    {&data_table, data_main},

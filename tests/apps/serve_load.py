@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""serve_load.py BIN [MPIEXEC] [SECONDS]: gpt serve under load, for minutes or an hour: as many good clients as there are slots
-and more, beside slow and hostile ones.
+"""serve_load.py BIN [MPIEXEC] [SECONDS] [--minutes M] [--pause S]: gpt serve under load, for minutes or an hour: as many good
+clients as there are slots and more, beside slow and hostile ones.
 
 Each good request is one of a few whose text is known: so an answer that is lost, cut or another is seen. What the server holds
-in memory is told at the end, and is no more than it was after the first fifth.
+in memory is told each minute with --minutes, and is at the end no more than it was after the first fifth. With --pause a client
+rests for about S seconds between two requests: a load beside which others can work. If those stop the server or this test for
+seconds (SIGSTOP), clients are late, and the server leaves them. A good request that was lost then is asked again, and counted.
 """
+import argparse
 import http.client
 import json
 import os
@@ -20,10 +23,24 @@ import tempfile
 import threading
 import time
 
-BIN = os.path.abspath(sys.argv[1])
-SECONDS = float(sys.argv[-1]) if len(sys.argv) > 2 and sys.argv[-1].replace(".", "").isdigit() else 300.0
+
+
+def arguments():
+    found = argparse.ArgumentParser(description=__doc__.split(":")[1])
+    found.add_argument("bin")
+    found.add_argument("rest", nargs="*", help="what every test is given; the last may be seconds")
+    found.add_argument("--minutes", type=float)
+    found.add_argument("--pause", type=float, default=0.0, help="seconds, about, between two requests of a client")
+    return found.parse_args()
+
+
+ASKED_FOR = arguments()
+BIN = os.path.abspath(ASKED_FOR.bin)
+GIVEN = ASKED_FOR.rest[-1] if ASKED_FOR.rest else ""
+SECONDS = 60 * ASKED_FOR.minutes if ASKED_FOR.minutes else float(GIVEN) if GIVEN.replace(".", "").isdigit() else 300.0
 GOOD, SLOW, HOSTILE = 12, 4, 4
 MOST_GROWTH = 4 << 20  # bytes: the allocator's, between two looks
+STILL, LATELY = 2.0, 15.0  # seconds: that nothing ran, and how long that excuses a lost request
 MODEL = "--layers 2 --width 24 --heads 4 --batch 6 --seq 48 --steps 60 --quiet"
 ASKED = [{"prompt": "the quick brown fox"[:n], "seed": n, "max_tokens": 2 * n + 5, "stream": n % 2 == 1} for n in range(1, 15)]
 PATH = "/v1/completions"
@@ -61,11 +78,12 @@ def ask(connection, fields):
 class Load:
     def __init__(self, port):
         self.port, self.until = port, 0.0
-        self.wanted, self.wrong, self.counts = {}, [], {"good": 0, "slow": 0, "hostile": 0}
+        self.wanted, self.wrong, self.counts = {}, [], {"good": 0, "slow": 0, "hostile": 0, "again": 0}
+        self.stalled = -LATELY  # when the server or this process was last seen to stand still
         self.lock = threading.Lock()
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
 
     def goes_on(self):
         return time.monotonic() < self.until and not self.wrong
@@ -73,6 +91,15 @@ class Load:
     def count(self, kind):
         with self.lock:
             self.counts[kind] += 1
+
+    def has_stalled(self):
+        time.sleep(1)  # whoever looks for it has been stopped as well
+        return time.monotonic() - self.stalled < LATELY
+
+    def rest(self, draw):
+        """Where there is a pause."""
+        if ASKED_FOR.pause > 0:
+            time.sleep(draw.uniform(0, 2 * ASKED_FOR.pause))
 
     def good(self, number):
         """One connection, kept, or a new one each time."""
@@ -84,13 +111,18 @@ class Load:
             try:
                 text = ask(connection, ASKED[i])
             except (OSError, ValueError, http.client.HTTPException) as why:
-                self.wrong.append(f"{ASKED[i]}: lost: {why!r}")
-                return
+                if not self.has_stalled():
+                    self.wrong.append(f"{ASKED[i]}: lost: {why!r}")
+                    return
+                self.count("again")
+                connection.close()
+                continue
             if text != self.wanted[i]:
                 self.wrong.append(f"{ASKED[i]}: {text!r}, not {self.wanted[i]!r}")
             if connection is not kept:
                 connection.close()
             self.count("good")
+            self.rest(draw)
 
     def raw(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=120)
@@ -113,6 +145,7 @@ class Load:
             except OSError:
                 pass  # it was too slow
             self.count("slow")
+            self.rest(draw)
 
     def hostile(self, number):
         draw = random.Random(2000 + number)
@@ -137,6 +170,7 @@ class Load:
             except OSError:
                 pass  # the server hung up
             self.count("hostile")
+            self.rest(draw)
 
 
 def held(pid):
@@ -144,6 +178,29 @@ def held(pid):
     with open(f"/proc/{pid}/statm") as file:
         fields = file.read().split()
     return (int(fields[1]) - int(fields[2])) * resource.getpagesize()
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] in "Tt"
+
+
+def watch(load, threads, pid, begun):
+    """What it holds after the first fifth, once all threads have ended. With --minutes each minute has a line."""
+    early, minute, last = None, 0, time.monotonic()
+    while any(t.is_alive() for t in threads):
+        time.sleep(0.1)
+        now = time.monotonic()
+        if now - last > STILL or is_stopped(pid):
+            load.stalled = now
+        last, passed = now, now - begun
+        if early is None and passed >= SECONDS / 5:
+            early = held(pid)
+        if ASKED_FOR.minutes and passed >= 60 * (minute + 1):
+            minute = int(passed / 60)
+            print(f"{minute:3} min: {load.counts['good']} texts, {load.counts['slow']} slow, {load.counts['hostile']} hostile, "
+                  f"{load.counts['again']} again; {held(pid) / 2 ** 20:.2f} MiB", flush=True)
+    return early or held(pid)
 
 
 def main():
@@ -159,15 +216,14 @@ def main():
                for i in range(n)]
     for t in threads:
         t.start()
-    time.sleep(SECONDS / 5)
-    early = held(process.pid)
+    early = watch(load, threads, process.pid, begun)
     for t in threads:
         t.join()
     late = held(process.pid)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=120)[1].decode("utf-8", "replace")
+    said = process.communicate(timeout=600)[1].decode("utf-8", "replace")
     print(f"{time.monotonic() - begun:.0f} s: {load.counts['good']} texts, {load.counts['slow']} slow and {load.counts['hostile']} "
-          f"hostile clients; {early / 2 ** 20:.1f} MiB held, then {late / 2 ** 20:.1f} MiB; status {process.returncode}")
+          f"hostile clients, {load.counts['again']} asked again; {early / 2 ** 20:.1f} MiB held, then {late / 2 ** 20:.1f} MiB; status {process.returncode}")
     for wrong in load.wrong[:5]:
         print("FAIL: " + wrong)
     if late > early + MOST_GROWTH:

@@ -5,7 +5,6 @@ Texts are those of gpt sample, by the same seed, on any mesh. Neighbours, stream
 bit of them. Whatever a client sends, it gets JSON with a sentence, and the next one gets its text.
 """
 import base64
-import http.client
 import json
 import os
 import shutil
@@ -15,25 +14,15 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+
+import serve_client
+from serve_client import PATIENCE, check, fail
 
 BIN, MPIEXEC = (sys.argv[1:] + [""])[:2]
 BIN = os.path.abspath(BIN)
-PATIENCE = 120
 TEXT = "the quick brown fox jumps over the lazy dog; "
 MODEL = "--layers 2 --width 24 --heads 4 --batch 6 --seq 48 --steps 120 --rate 1e-2 --dropout 0 --dtype f64 --quiet"
-SKIPPED = 77
-
-
-def fail(message):
-    raise SystemExit("FAIL: " + message)
-
-
-def check(holds, message):
-    if not holds:
-        fail(message)
 
 
 def run(*words, status=0, program="gpt"):
@@ -46,39 +35,9 @@ def run(*words, status=0, program="gpt"):
 # ---- a server and its clients ----------------------------------------------------------------------------
 
 
-class Server:
+class Server(serve_client.Server):
     def __init__(self, *options, launcher=(), model="model"):
-        self.is_launched = len(launcher) > 0
-        self.process = subprocess.Popen([*launcher, f"{BIN}/gpt", "serve", "--run", model, "--port", "0", *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        line = self.process.stdout.readline().decode()
-        if not line:
-            said = self.process.communicate()[1].decode("utf-8", "replace")
-            if "libmicrohttpd" in said:
-                print("skipped: " + said.strip())
-                sys.exit(SKIPPED)
-            fail("gpt serve does not begin: " + said)
-        self.host, port = line.rsplit("http://", 1)[1].strip().rsplit(":", 1)
-        self.port = int(port)
-
-    def connect(self):
-        return http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
-
-    def raw(self, text=b""):
-        s = socket.create_connection((self.host, self.port), timeout=PATIENCE)
-        s.sendall(text)
-        return s
-
-    def ask(self, path, body=None, method="POST"):
-        """Status and bytes."""
-        c = self.connect()
-        if body is not None and not isinstance(body, (bytes, str)):
-            body = json.dumps(body)
-        c.request(method, path, body)
-        r = c.getresponse()
-        data = r.read()
-        c.close()
-        return r.status, data
+        super().__init__([f"{BIN}/gpt", "serve", "--run", model, "--port", "0", *options], launcher)
 
     def text(self, **fields):
         """The one choice, and how the text was made."""
@@ -93,38 +52,9 @@ class Server:
         check(events[-2:] == ["data: [DONE]", ""], f"a stream ends with {events[-2:]}")
         return [json.loads(e[len("data: "):])["choices"][0] for e in events[:-2]]
 
-    def metric(self, name):
-        status, data = self.ask("/metrics", method="GET")
-        check(status == 200, f"/metrics: {status}")
-        return float(next(line for line in data.decode().split("\n") if line.startswith("weft_serve_" + name + " ")).split()[-1])
 
-    def wait_for(self, name, value):
-        for _ in range(PATIENCE * 20):
-            if self.metric(name) == value:
-                return
-            threading.Event().wait(0.05)
-        fail(f"{name} is {self.metric(name)} and does not become {value}")
-
-    def end(self, status=0):
-        """mpirun ends its processes itself soon after a SIGTERM; SIGUSR1 it hands on."""
-        self.process.send_signal(signal.SIGUSR1 if self.is_launched else signal.SIGTERM)
-        try:
-            said = self.process.communicate(timeout=PATIENCE)[1].decode("utf-8", "replace")
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            fail("SIGTERM does not end the server")
-        check(self.process.returncode == status, f"the server ends with {self.process.returncode}: {said}")
-
-
-@contextmanager
 def serving(*options, **more):
-    server = Server(*options, **more)
-    try:
-        yield server
-    except BaseException:
-        server.process.kill()
-        raise
-    server.end()
+    return serve_client.serving(Server(*options, **more))
 
 
 # ---- texts ------------------------------------------------------------------------------------------------
@@ -348,6 +278,17 @@ def test_clients_that_leave(server):
         s.close()
     check(server.text(**fields_of(0)) == wanted, "a text changes when others leave")
     server.wait_for("slots_busy", 0)
+    body = json.dumps(fields_of(7)).encode()
+    request = f"POST {C} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    for _ in range(2):  # all at once, while the server stands still: most of them are gone before their turn comes
+        server.process.send_signal(signal.SIGSTOP)
+        gone = [server.raw(request) for _ in range(70)]
+        for s in gone:
+            s.close()
+        server.process.send_signal(signal.SIGCONT)
+        server.wait_for("waiting", 0)
+    server.wait_for("clients", 1)  # who asks for it
+    check(server.text(**fields_of(0)) == wanted, "a text changes when many leave at once")
 
 
 def test_slow_readers_hold_nobody(server):

@@ -11,6 +11,7 @@ of a stream.
 """
 import argparse
 import json
+import multiprocessing
 import os
 import selectors
 import signal
@@ -87,8 +88,33 @@ def streams(server, n, tokens, beside=None):
     found = [times_of(pieces) for pieces in read_all(sockets, again)[:n]]
     begin, end = max(t[0] for t in found), min(t[-1] for t in found)
     count = sum(begin < t <= end for times in found for t in times)
-    gaps = sorted(b - a for times in found for a, b in zip(times, times[1:]) if b > a)
-    return {"rate": count / (end - begin), "median": statistics.median(gaps), "p99": gaps[int(0.99 * (len(gaps) - 1))]}
+    gaps = [(a, b) for times in found for a, b in zip(times, times[1:]) if b > a]
+    joining, going = ([b - a for a, b in gaps if a < begin], [b - a for a, b in gaps if begin <= a and b <= end])
+    return {"rate": count / (end - begin), **quantiles([b - a for a, b in gaps]),
+            "parts": {"while others join": quantiles(joining), "while all go on": quantiles(going)} if joining and going else {}}
+
+
+def quantiles(gaps):
+    gaps = sorted(gaps)
+    return {"median": statistics.median(gaps), "p99": gaps[int(0.99 * (len(gaps) - 1))], "longest": gaps[-1]}
+
+
+def scans(n, bytes_each):
+    """Seconds of each of n walks through memory of its own."""
+    memory, taken = bytes(bytes_each), []
+    for _ in range(n):
+        begun = time.perf_counter()
+        memory.count(1)
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
+def bare(n, seconds):
+    """The longer one of two such loops at a time, walks of so many seconds."""
+    some = 1 << 24
+    each = max(some, int(seconds / statistics.median(scans(5, some)) * some))
+    with multiprocessing.Pool(2) as pool:
+        return quantiles(map(max, *pool.starmap(scans, [(n, each)] * 2)))
 
 
 def sampled(run, tokens):
@@ -100,13 +126,16 @@ def sampled(run, tokens):
     return {"rate": tokens / (seconds(1 + tokens) - seconds(1))}
 
 
+def gaps_of(rounds):
+    median, p99, longest = (1000 * statistics.median(r[k] for r in rounds) for k in ("median", "p99", "longest"))
+    return f"   gaps: median {median:6.1f} ms, p99 {p99:6.1f} ms, {p99 / median:.2f} of it; longest {longest:6.1f} ms"
+
+
 def tell(name, rounds):
     rate = statistics.median(r["rate"] for r in rounds)
-    line = f"{name:42} {rate:8.1f} tokens/s"
-    if "p99" in rounds[0]:
-        median, p99 = (1000 * statistics.median(r[k] for r in rounds) for k in ("median", "p99"))
-        line += f"   gaps: median {median:6.1f} ms, p99 {p99:6.1f} ms, {p99 / median:.2f} of it"
-    print(line, flush=True)
+    print(f"{name:42} {rate:8.1f} tokens/s" + (gaps_of(rounds) if "p99" in rounds[0] else ""), flush=True)
+    for part in rounds[0].get("parts", {}):
+        print(f"{'    ' + part:60}" + gaps_of([r["parts"][part] for r in rounds if part in r["parts"]]), flush=True)
     return rate
 
 
@@ -134,6 +163,8 @@ def main():
                     streams(several, a.slots, a.tokens), streams(several, a.slots - 1, a.tokens, a.prompt))):
                 rounds.append(row)
         rates = [tell(*row) for row in measured.items()]
+        step = statistics.median(r["median"] for r in measured[f"{a.slots} slots, {a.slots} texts"])
+        print(f"{'two bare loops':60}" + gaps_of([bare(a.tokens, step) for _ in range(a.rounds)]))
         print(f"{a.slots} texts: {rates[3] / max(rates[:3]):.2f} times the quickest single one")
         several.end()
         one.end()

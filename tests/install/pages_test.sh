@@ -9,7 +9,7 @@ die() { printf 'FAIL: %s\n' "$*"; exit 1; }
 share=$build/share
 
 options() { grep -o '^  --[a-z0-9-]*' "$1" | sort; }
-for command in gpt mnist charlm seq2seq word2vec weft "weft info" "weft run" "weft ckpt" "weft tokens" "weft data" "weft postmortem" "weft top" "weft doctor" "weft trace" "weft report" "weft diff" "weft tune"; do
+for command in gpt mnist charlm seq2seq word2vec weft "weft info" "weft run" "weft serve" "weft ckpt" "weft tokens" "weft data" "weft postmortem" "weft top" "weft doctor" "weft trace" "weft report" "weft diff" "weft tune"; do
     read -ra words <<<"$command"
     program=$build/bin/${words[0]}
     "$program" "${words[@]:1}" --help >"$work/help" || die "$command --help ends with $?"
@@ -62,7 +62,7 @@ expect "--zero" gpt train --ze
 expect "0 1 2 3" gpt train --zero ""
 expect "f32 f64 f16" gpt train --dtype = f
 expect "" gpt train --layers ""
-expect "info run ckpt tokens data postmortem top doctor calibrate machine trace report diff tune help" weft ""
+expect "info run serve ckpt tokens data postmortem top doctor calibrate machine trace report diff tune help" weft ""
 expect "import" weft ckpt im
 expect "auto safetensors hdf5" weft ckpt import a b --format ""
 expect "draw" mnist dr

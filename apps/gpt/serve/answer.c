@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "../../json.h"
+#include "../../serve/refusal.h"
+#include "../../serve/utf8.h"
 
 enum { DIGITS = 17 /* of a number, so that it is that number */, VECTOR_DIGITS = 9 };
 
@@ -17,17 +19,7 @@ static char *dump(json_t *json, size_t digits)
     return text;
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------- */
-
-char *gpt_answer_error(int status, const char *sentence)
-{
-    const char *type = status < 500 ? "invalid_request_error" : "server_error";
-    char text[3 * sizeof((weft_error *)NULL)->message + 1];
-    const size_t n = gpt_utf8(sentence, strlen(sentence), text);
-    return dump(json_pack("{s:{s:s%, s:s, s:i}}", "error", "message", text, n, "type", type, "code",
-                          status),
-                DIGITS);
-}
+/* ---- parts of a stream ------------------------------------------------------------------------------ */
 
 static char *event(char *json, const char *behind)
 {
@@ -41,7 +33,7 @@ static const char stream_end[] = "data: [DONE]\n\n";
 
 char *gpt_answer_failure(int status, const char *sentence)
 {
-    return event(gpt_answer_error(status, sentence), stream_end);
+    return event(serve_refusal(status, sentence), stream_end);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------- */
@@ -49,7 +41,7 @@ char *gpt_answer_failure(int status, const char *sentence)
 static json_t *text_of(const char *bytes, size_t n)
 {
     char *text = malloc(3 * n + 1);
-    json_t *json = text ? json_stringn(text, gpt_utf8(bytes, n, text)) : NULL;
+    json_t *json = text ? json_stringn(text, serve_utf8(bytes, n, text)) : NULL;
     free(text);
     return json;
 }
@@ -95,7 +87,7 @@ static json_t *object_of(const gpt_facts_served *facts, const gpt_request *r, js
                          const char *why)
 {
     char id[40];
-    snprintf(id, sizeof id, "cmpl-%lld", (long long)r->number);
+    snprintf(id, sizeof id, "cmpl-%lld", (long long)r->base.number);
     return json_pack("{s:s, s:s, s:I, s:s, s:I, s:[{s:i, s:o, s:o, s:s?}]}", "id", id, "object",
                      r->kind->object, "created", (json_int_t)time(NULL), "model", facts->model,
                      "seed", (json_int_t)r->drawing.seed, "choices", "index", 0, "text", text,

@@ -1,13 +1,11 @@
-/* answer.h: what is sent, as the protocol has it: parts of a stream, whole answers, refusals. */
+/* answer.h: what is sent, as the protocol has it: parts of a stream, whole answers. */
 #ifndef WEFT_APPS_GPT_ANSWER_H
 #define WEFT_APPS_GPT_ANSWER_H
 
-#include "server.h"
+#include "facts.h"
 
 /* All make bytes to be freed; NULL: out of memory. Local. */
 
-/* gpt_answer_error - {"error": {..}} with the sentence. status: of HTTP */
-char *gpt_answer_error(int status, const char *sentence);
 /* gpt_answer_part - of a stream: the next n bytes of the text. why: NULL, or why it is over, and then the stream's end too. */
 char *gpt_answer_part(const gpt_facts_served *facts, const gpt_request *r, size_t n,
                       const char *why);

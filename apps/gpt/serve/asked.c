@@ -150,7 +150,7 @@ static weft_status take_streams(reading *x, const char *name, const json_t *valu
                                 weft_error *error)
 {
     if (!json_is_boolean(value)) return is_no(name, "true or false", value, error);
-    x->r->streams = json_is_true(value);
+    x->r->base.streams = json_is_true(value);
     return WEFT_OK;
 }
 
@@ -317,15 +317,19 @@ static weft_status fail_json(const json_error_t *wrong, weft_error *error)
                      wrong->column, wrong->text);
 }
 
-weft_status gpt_asked_read(const gpt_facts_served *facts, const char *body, size_t n,
-                           gpt_request *r, weft_error *error)
+weft_status gpt_asked_read(const void *served, const char *body, size_t n, serve_request *base,
+                           weft_error *error)
 {
+    const gpt_facts_served *facts = served;
+    gpt_request *r = (gpt_request *)base;
     reading x = {.facts = facts, .r = r};
     json_error_t wrong;
     const char *name;
     json_t *value, *all = json_loadb(body, n, JSON_REJECT_DUPLICATES, &wrong);
     if (!all) return fail_json(&wrong, error);
     weft_status status = WEFT_OK;
+    r->kind = (const gpt_kind *)base->kind;
+    r->n_likely = -1;
     r->drawing = (gpt_drawing){.n_words = facts->n_words, .temperature = 1};
     if (!json_is_object(all))
         status = weft_fail(error, WEFT_USAGE,

@@ -128,18 +128,6 @@ static weft_status take_memory(gpt_engine *e, weft_error *error)
     return WEFT_OK;
 }
 
-static weft_status open_comm(gpt_engine *e, weft_error *error)
-{
-    weft_mesh *mesh = e->setup->mesh;
-    const uint32_t all = (1u << weft_mesh_n_axes(mesh)) - 1;
-    if (weft_mesh_n_local(mesh) == weft_mesh_n_ranks(mesh)) return WEFT_OK;
-    (void)!weft_comms_create(mesh, &e->comms, error);
-    WEFT_TRY(weft_world_agree(error));
-    WEFT_TRY(weft_comms_prepare(e->comms, all, error));
-    e->comm = weft_comm_of(e->comms, weft_mesh_first_local(mesh), all);
-    return WEFT_OK;
-}
-
 static weft_status check(const gpt_shape *shape, weft_error *error)
 {
     if (gpt_has_step(shape)) return WEFT_OK;
@@ -163,7 +151,7 @@ weft_status gpt_engine_open(gpt_engine *e, gpt_setup *setup, const gpt_engine_op
         *error = own;
         return own.status;
     }
-    WEFT_TRY(open_comm(e, error));
+    WEFT_TRY(serve_told_open(&e->ranks, setup->mesh, error));
     return open_programs(e, error);
 }
 
@@ -175,7 +163,7 @@ void gpt_engine_close(gpt_engine *e)
         weft_program_destroy(&parts[i]->program);
         weft_graph_destroy(&parts[i]->graph);
     }
-    weft_comms_destroy(&e->comms);
+    serve_told_close(&e->ranks);
     free(e->told);
     free(e->slot_logits);
     free(e->chunk_logits);
@@ -266,8 +254,7 @@ weft_status gpt_engine_run(gpt_engine *e, weft_error *error)
     } steps[] = {{GPT_EMPTIES, empty}, {GPT_WIPES, wipe},     {GPT_JOINS, join},
                  {GPT_CLEARS, clear},  {GPT_DECODES, decode}, {GPT_READS, read_chunk},
                  {GPT_LOOKS, look}};
-    if (e->comm)
-        WEFT_TRY(weft_broadcast(e->comm, 0, e->told, e->n_told * (int64_t)sizeof *e->told, error));
+    WEFT_TRY(serve_told_send(&e->ranks, e->told, e->n_told * (int64_t)sizeof *e->told, error));
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (*e->tick.does & (int32_t)steps[i].does) WEFT_TRY(steps[i].run(e, error));
     return WEFT_OK;

@@ -13,6 +13,7 @@
 #ifndef WEFT_APPS_GPT_ENGINE_H
 #define WEFT_APPS_GPT_ENGINE_H
 
+#include "../../serve/told.h"
 #include "../setup.h"
 
 typedef enum gpt_does {
@@ -49,8 +50,7 @@ typedef struct gpt_engine {
     gpt_engine_options options;
     gpt_shape shape; /* of the slots */
     gpt_part decode, read, moves[GPT_MOVES];
-    weft_comms *comms; /* NULL: all ranks are in this process */
-    weft_comm *comm;
+    serve_told ranks;
     gpt_tick tick;
     int32_t *told; /* the tick, as it is sent */
     int64_t n_told;

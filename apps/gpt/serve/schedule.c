@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../serve/refusal.h"
 #include "../../stop.h"
 #include "answer.h"
 
@@ -16,56 +17,21 @@ static const char no_numbers[] =
 
 /* ---- how a request ends ---------------------------------------------------------------------------- */
 
-/* Text to be freed; NULL: out of memory, and then nothing more can be said. */
-static void send_text(gpt_request *r, char *text)
-{
-    if (text == NULL || !gpt_request_send(r, text, strlen(text))) {
-        gpt_request_end(r, HTTP_FAILED);
-        r->is_gone = true;
-    }
-    free(text);
-}
-
-static void count_end(gpt_schedule *s, const gpt_request *r, gpt_end end)
-{
-    s->server->counts.ended[r->is_gone ? GPT_LEFT : end]++;
-}
-
 /* With a sentence in place of an answer, or behind the part of it that was sent. */
-static void fail(gpt_schedule *s, gpt_request *r, gpt_end end, int status, const char *sentence)
+static void fail(gpt_schedule *s, gpt_request *r, serve_end end, int status, const char *sentence)
 {
-    count_end(s, r, end);
-    send_text(r, r->status != 0 ? gpt_answer_failure(status, sentence)
-                                : gpt_answer_error(status, sentence));
-    gpt_request_end(r, status);
-    gpt_request_wake(r);
-    gpt_request_drop(r);
+    char *text = r->base.status != 0 ? gpt_answer_failure(status, sentence)
+                                     : serve_refusal(status, sentence);
+    serve_queue_answer(s->queue, &r->base, end, status, text);
 }
 
 /* why: NULL for vectors */
 static void finish(gpt_schedule *s, gpt_request *r, const char *why)
 {
-    const gpt_facts_served *facts = &s->server->facts;
-    if (!r->kind->writes)
-        send_text(r, gpt_answer_vectors(facts, r));
-    else if (r->streams)
-        send_text(r, gpt_answer_part(facts, r, r->tail.n - r->tail.told, why));
-    else
-        send_text(r, gpt_answer_text(facts, r, why));
-    count_end(s, r, GPT_DONE);
-    gpt_request_end(r, HTTP_OK);
-    gpt_request_wake(r);
-    gpt_request_drop(r);
-}
-
-static void say_late(gpt_schedule *s, gpt_request *r)
-{
-    char text[200];
-    snprintf(text, sizeof text,
-             "the request was not answered within %g s; ask for fewer tokens, or ask again when "
-             "fewer ask",
-             s->server->facts.most_time);
-    fail(s, r, GPT_LATE, HTTP_BUSY, text);
+    char *text = !r->kind->writes  ? gpt_answer_vectors(s->facts, r)
+                 : r->base.streams ? gpt_answer_part(s->facts, r, r->tail.n - r->tail.told, why)
+                                   : gpt_answer_text(s->facts, r, why);
+    serve_queue_answer(s->queue, &r->base, SERVE_DONE, HTTP_OK, text);
 }
 
 /* The text leaves; its rows stay until the slot is emptied. */
@@ -77,42 +43,25 @@ static void leave(gpt_slot *slot)
 
 /* ---- whoever wants nothing any more ---------------------------------------------------------------- */
 
-static bool is_over(const gpt_request *r, double now)
-{
-    return r->is_gone || now > r->ends;
-}
-
 static void drop(gpt_schedule *s, gpt_request *r)
 {
-    if (r->is_gone) {
-        count_end(s, r, GPT_LEFT);
-        gpt_request_end(r, HTTP_FAILED);
-        gpt_request_drop(r);
-    } else if (r->n_words > 0) {
+    if (!r->base.is_gone && r->n_words > 0)
         finish(s, r, "time");
-    } else {
-        say_late(s, r);
-    }
-}
-
-static bool waits_in_vain(void *context, const gpt_request *r)
-{
-    return is_over(r, *(double *)context);
+    else
+        serve_queue_drop(s->queue, &r->base);
 }
 
 static void drop_all(gpt_schedule *s, double now)
 {
-    gpt_request *r;
-    while ((r = gpt_server_take(s->server, waits_in_vain, &now)) != NULL)
-        drop(s, r);
+    serve_queue_drop_waiting(s->queue, now);
     for (int64_t i = 0; i < s->engine->options.slots; i++) {
         gpt_slot *slot = &s->slots[i];
-        if (!slot->goes_on || !is_over(slot->request, now)) continue;
+        if (!slot->goes_on || !serve_request_is_over(&slot->request->base, now)) continue;
         drop(s, slot->request);
         leave(slot);
         if (s->joins == i) s->joins = -1;
     }
-    if (s->reading == NULL || !is_over(s->reading, now)) return;
+    if (s->reading == NULL || !serve_request_is_over(&s->reading->base, now)) return;
     drop(s, s->reading);
     if (s->slot >= 0) leave(&s->slots[s->slot]);
     s->reading = NULL, s->slot = -1;
@@ -128,17 +77,17 @@ static int free_slot(const gpt_schedule *s)
     return -1;
 }
 
-static bool can_begin(void *context, const gpt_request *r)
+static bool can_begin(void *context, const serve_request *r)
 {
-    return !r->kind->writes || *(const int *)context >= 0;
+    return !((const gpt_request *)r)->kind->writes || *(const int *)context >= 0;
 }
 
 static void begin_next(gpt_schedule *s)
 {
     int slot = free_slot(s);
-    gpt_request *r = gpt_server_take(s->server, can_begin, &slot);
+    gpt_request *r = (gpt_request *)serve_queue_take(s->queue, can_begin, &slot);
     if (r == NULL) return;
-    gpt_times_add(&s->server->counts.waits, s->begun - r->came);
+    serve_times_add(&s->queue->counts.waits, s->begun - r->base.came);
     s->reading = r;
     s->slot = r->kind->writes ? slot : -1;
     if (s->slot >= 0) s->slots[slot].request = r;
@@ -219,7 +168,7 @@ bool gpt_schedule_plan(gpt_schedule *s)
     const bool moves = joins || empty_one(s);
     /* a window that is moved is enough for a tick, where others go on meanwhile */
     if (s->reading && (!moves || n <= joins)) plan_chunk(s);
-    s->server->counts.n_busy = n;
+    s->facts->counts.n_busy = n;
     return *tick->does != 0;
 }
 
@@ -241,7 +190,7 @@ static bool tell_token(gpt_schedule *s, gpt_request *r, const void *logits)
         r->told = more, r->told_room = room;
     }
     r->told[r->n_told++] =
-        gpt_answer_token(&s->server->facts, r->n_likely, s->engine->dtype, logits, r->word);
+        gpt_answer_token(s->facts, r->n_likely, s->engine->dtype, logits, r->word);
     return true;
 }
 
@@ -250,7 +199,7 @@ static bool ends_text(const gpt_schedule *s, int32_t word)
 {
     static const char end[] = "<|endoftext|>";
     size_t n, at;
-    bpe *words = s->server->facts.words;
+    bpe *words = s->facts->words;
     if (!words) return false;
     const unsigned char *bytes = bpe_word(words, word, &n);
     return n == sizeof end - 1 && memcmp(bytes, end, n) == 0 &&
@@ -261,7 +210,7 @@ static bool add_word(gpt_schedule *s, gpt_request *r)
 {
     size_t n = 1;
     const unsigned char byte = (unsigned char)r->word;
-    bpe *words = s->server->facts.words;
+    bpe *words = s->facts->words;
     const unsigned char *bytes = words ? bpe_word(words, r->word, &n) : &byte;
     return gpt_tail_add(&r->tail, &r->stops, bytes, n, NULL) == WEFT_OK;
 }
@@ -269,22 +218,22 @@ static bool add_word(gpt_schedule *s, gpt_request *r)
 static void send_part(gpt_schedule *s, gpt_request *r)
 {
     const size_t n = gpt_tail_ready(&r->tail, &r->stops, false);
-    if (!r->streams || n == 0) return;
-    send_text(r, gpt_answer_part(&s->server->facts, r, n, NULL));
+    if (!r->base.streams || n == 0) return;
+    serve_request_say(&r->base, gpt_answer_part(s->facts, r, n, NULL));
     r->tail.told += n;
     r->n_told = 0;
-    if (r->status == 0) r->status = HTTP_OK;
-    gpt_request_wake(r);
+    if (r->base.status == 0) r->base.status = HTTP_OK;
+    serve_request_wake(&r->base);
 }
 
 static void count_word(gpt_schedule *s, gpt_request *r)
 {
     const double now = app_seconds();
-    gpt_counts *counts = &s->server->counts;
+    gpt_counts *counts = &s->facts->counts;
     if (r->n_words == 1)
-        gpt_times_add(&counts->firsts, now - r->came);
+        serve_times_add(&counts->firsts, now - r->base.came);
     else
-        gpt_times_add(&counts->gaps, now - r->last);
+        serve_times_add(&counts->gaps, now - r->last);
     r->last = now;
     counts->written++;
 }
@@ -293,7 +242,7 @@ static void count_word(gpt_schedule *s, gpt_request *r)
 static bool are_numbers(const gpt_schedule *s, const void *logits)
 {
     bool any = false;
-    for (int64_t t = 0; t < s->server->facts.n_words; t++) {
+    for (int64_t t = 0; t < s->facts->n_words; t++) {
         const double score = weft_dtype_get(s->engine->dtype, logits, t);
         if (isnan(score) || (isinf(score) && score > 0)) return false;
         any = any || isfinite(score);
@@ -305,7 +254,7 @@ static bool are_numbers(const gpt_schedule *s, const void *logits)
 static bool go_on(gpt_schedule *s, gpt_request *r, const void *logits)
 {
     if (!are_numbers(s, logits)) {
-        fail(s, r, GPT_FAILED, HTTP_FAILED, no_numbers);
+        fail(s, r, SERVE_FAILED, HTTP_FAILED, no_numbers);
         return false;
     }
     r->word = gpt_draw(&r->drawing, s->engine->dtype, logits, s->weights, (uint64_t)r->n_words++);
@@ -315,7 +264,7 @@ static bool go_on(gpt_schedule *s, gpt_request *r, const void *logits)
         return false;
     }
     if (!tell_token(s, r, logits) || !add_word(s, r)) {
-        fail(s, r, GPT_FAILED, HTTP_FAILED, no_memory);
+        fail(s, r, SERVE_FAILED, HTTP_FAILED, no_memory);
         return false;
     }
     if (r->tail.is_stopped || r->n_words == r->most) {
@@ -385,14 +334,14 @@ static void take_chunk(gpt_schedule *s)
 {
     gpt_request *r = s->reading;
     r->n_read += s->n_chunk;
-    s->server->counts.read += s->n_chunk;
+    s->facts->counts.read += s->n_chunk;
     const bool is_end = r->n_read == (int64_t)r->inputs[r->input].n;
     if (r->kind->writes) {
         if (is_end) end_prompt(s);
         return;
     }
     if (!add_rows(s, r)) {
-        fail(s, r, GPT_FAILED, HTTP_FAILED, no_memory);
+        fail(s, r, SERVE_FAILED, HTTP_FAILED, no_memory);
         s->reading = NULL, s->is_dirty = true;
     } else if (is_end) {
         end_input(s);
@@ -402,52 +351,44 @@ static void take_chunk(gpt_schedule *s)
 void gpt_schedule_take(gpt_schedule *s)
 {
     const int32_t does = *s->engine->tick.does;
-    pthread_mutex_lock(&s->server->lock);
+    pthread_mutex_lock(&s->queue->lock);
     if (does & GPT_DECODES) take_slots(s);
     if (does & GPT_READS) take_chunk(s);
-    gpt_times_add(&s->server->counts.ticks, app_seconds() - s->begun);
-    pthread_mutex_unlock(&s->server->lock);
+    serve_times_add(&s->facts->counts.ticks, app_seconds() - s->begun);
+    pthread_mutex_unlock(&s->queue->lock);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------- */
 
 bool gpt_schedule_is_idle(const gpt_schedule *s)
 {
-    bool is_idle = s->reading == NULL && s->server->n_waiting == 0;
+    bool is_idle = s->reading == NULL && s->queue->n_waiting == 0;
     for (int64_t i = 0; i < s->engine->options.slots; i++)
         is_idle = is_idle && s->slots[i].request == NULL;
     return is_idle;
 }
 
-weft_status gpt_schedule_open(gpt_schedule *s, gpt_engine *engine, gpt_server *server,
-                              weft_error *error)
+weft_status gpt_schedule_open(gpt_schedule *s, gpt_engine *engine, serve_queue *queue,
+                              gpt_facts_served *facts, weft_error *error)
 {
-    const size_t slots = (size_t)engine->options.slots, words = (size_t)server->facts.n_words;
-    *s = (gpt_schedule){.engine = engine, .server = server, .slot = -1, .joins = -1};
+    const size_t slots = (size_t)engine->options.slots, words = (size_t)facts->n_words;
+    *s = (gpt_schedule){.engine = engine, .queue = queue, .facts = facts, .slot = -1, .joins = -1};
     s->slots = calloc(slots, sizeof *s->slots);
     s->weights = malloc(words * sizeof *s->weights);
-    server->counts.n_slots = engine->options.slots;
+    facts->counts.n_slots = engine->options.slots;
     if (s->slots && s->weights) return WEFT_OK;
     return weft_fail_memory(error, words * sizeof *s->weights);
 }
 
-static bool takes_any(void *context, const gpt_request *r)
-{
-    (void)context, (void)r;
-    return true;
-}
-
 void gpt_schedule_close(gpt_schedule *s, const char *sentence)
 {
-    gpt_request *r;
-    if (s->server == NULL) return;
-    pthread_mutex_lock(&s->server->lock);
-    while ((r = gpt_server_take(s->server, takes_any, NULL)) != NULL)
-        fail(s, r, GPT_FAILED, HTTP_BUSY, sentence);
+    if (s->queue == NULL) return;
+    pthread_mutex_lock(&s->queue->lock);
+    serve_queue_refuse_waiting(s->queue, sentence);
     for (int64_t i = 0; s->slots && i < s->engine->options.slots; i++)
-        if (s->slots[i].goes_on) fail(s, s->slots[i].request, GPT_FAILED, HTTP_BUSY, sentence);
-    if (s->reading) fail(s, s->reading, GPT_FAILED, HTTP_BUSY, sentence);
-    pthread_mutex_unlock(&s->server->lock);
+        if (s->slots[i].goes_on) fail(s, s->slots[i].request, SERVE_FAILED, HTTP_BUSY, sentence);
+    if (s->reading) fail(s, s->reading, SERVE_FAILED, HTTP_BUSY, sentence);
+    pthread_mutex_unlock(&s->queue->lock);
     free(s->slots);
     free(s->weights);
     *s = (gpt_schedule){0};

@@ -11,7 +11,7 @@
 #define WEFT_APPS_GPT_SCHEDULE_H
 
 #include "engine.h"
-#include "server.h"
+#include "facts.h"
 
 typedef struct gpt_slot {
     gpt_request *request; /* NULL: it may be taken */
@@ -22,8 +22,9 @@ typedef struct gpt_slot {
 } gpt_slot;
 
 typedef struct gpt_schedule {
-    gpt_engine *engine; /* borrowed, as the server */
-    gpt_server *server;
+    gpt_engine *engine; /* borrowed, as the following */
+    serve_queue *queue;
+    gpt_facts_served *facts;
     gpt_slot *slots;      /* [slots] */
     gpt_request *reading; /* whose input goes through in chunks; NULL: none */
     int slot;             /* that it will have; -1: none */
@@ -34,8 +35,8 @@ typedef struct gpt_schedule {
     double begun;         /* of the tick */
 } gpt_schedule;
 
-weft_status gpt_schedule_open(gpt_schedule *schedule, gpt_engine *engine, gpt_server *server,
-                              weft_error *error);
+weft_status gpt_schedule_open(gpt_schedule *schedule, gpt_engine *engine, serve_queue *queue,
+                              gpt_facts_served *facts, weft_error *error);
 /* gpt_schedule_close - what still goes on ends with the sentence. */
 void gpt_schedule_close(gpt_schedule *schedule, const char *sentence);
 /* gpt_schedule_plan - returns whether there is something to do. Under the lock. gpt_schedule_take - takes the lock. */

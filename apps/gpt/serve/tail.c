@@ -4,69 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- letters --------------------------------------------------------------------------------------- */
-
-/* Bytes of the letter that begins with this one; 0: none does. */
-static size_t letter_bytes(unsigned char first)
-{
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first < 0xe0) return 2;
-    if (first >= 0xe0 && first < 0xf0) return 3;
-    return first >= 0xf0 && first < 0xf5 ? 4 : 0;
-}
-
-/* Whether byte i of a letter can stand behind the first: no overlong forms, no surrogates, nothing past U+10FFFF. */
-static bool continues(unsigned char first, size_t i, unsigned char byte)
-{
-    unsigned char low = 0x80, high = 0xbf;
-    if (i == 1 && first == 0xe0) low = 0xa0;
-    if (i == 1 && first == 0xed) high = 0x9f;
-    if (i == 1 && first == 0xf0) low = 0x90;
-    if (i == 1 && first == 0xf4) high = 0x8f;
-    return byte >= low && byte <= high;
-}
-
-/* Bytes of the letter at `bytes` [n]: 0: there is none; *is_cut: there may be when more bytes come. */
-static size_t letter_at(const unsigned char *bytes, size_t n, bool *is_cut)
-{
-    const size_t all = letter_bytes(bytes[0]);
-    *is_cut = false;
-    for (size_t i = 1; i < all; i++) {
-        if (i == n) {
-            *is_cut = true;
-            return 0;
-        }
-        if (!continues(bytes[0], i, bytes[i])) return 0;
-    }
-    return all;
-}
-
-size_t gpt_utf8(const char *bytes, size_t n, char *text)
-{
-    size_t at = 0, used = 0;
-    while (at < n) {
-        bool is_cut;
-        const size_t letter = letter_at((const unsigned char *)bytes + at, n - at, &is_cut);
-        if (letter > 0)
-            memcpy(text + used, bytes + at, letter);
-        else
-            memcpy(text + used, "\xef\xbf\xbd", 3);
-        used += letter > 0 ? letter : 3;
-        at += letter > 0 ? letter : 1;
-    }
-    return used;
-}
-
-/* Bytes at the end that may become a letter. */
-static size_t cut_letter(const char *bytes, size_t n)
-{
-    for (size_t back = 1; back <= 3 && back <= n; back++) {
-        bool is_cut;
-        (void)letter_at((const unsigned char *)bytes + n - back, back, &is_cut);
-        if (is_cut) return back;
-    }
-    return 0;
-}
+#include "../../serve/utf8.h"
 
 /* ---- stops ----------------------------------------------------------------------------------------- */
 
@@ -143,7 +81,7 @@ size_t gpt_tail_ready(const gpt_tail *tail, const gpt_stops *stops, bool is_end)
     const char *bytes = tail->bytes + tail->told;
     const size_t n = tail->n - tail->told;
     if (is_end || n == 0) return n;
-    const size_t stop = cut_stop(bytes, n, stops), letter = cut_letter(bytes, n - stop);
+    const size_t stop = cut_stop(bytes, n, stops), letter = serve_utf8_cut(bytes, n - stop);
     return n - stop - letter;
 }
 

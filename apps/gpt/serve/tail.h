@@ -37,7 +37,4 @@ weft_status gpt_tail_add(gpt_tail *tail, const gpt_stops *stops, const unsigned 
 size_t gpt_tail_ready(const gpt_tail *tail, const gpt_stops *stops, bool is_end);
 void gpt_tail_free(gpt_tail *tail);
 
-/* gpt_utf8 - bytes as UTF-8: each byte that is none of it becomes U+FFFD. text: room for 3 n bytes. returns how many there are. */
-size_t gpt_utf8(const char *bytes, size_t n, char *text);
-
 #endif

@@ -158,7 +158,7 @@ weft_status givens_write(const settings *s, weft_program *program, weft_error *e
     return status;
 }
 
-static bool is_given(const settings *s, const char *name)
+bool givens_names(const settings *s, const char *name)
 {
     const char *at = settings_text(s, "input");
     given g;
@@ -181,7 +181,7 @@ weft_status givens_check(const settings *s, const weft_saved *saved, weft_progra
         const weft_value input = saved->inputs.values[i];
         const char *name = weft_name_of(input);
         char shape[256];
-        if (weft_find_input(program, name).id == 0 || is_given(s, name)) continue;
+        if (weft_find_input(program, name).id == 0 || givens_names(s, name)) continue;
         if (has_field(data, name)) continue;
         weft_shape_print(weft_shape_of(input), shape, sizeof shape);
         return weft_fail(error, WEFT_USAGE,

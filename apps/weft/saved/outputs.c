@@ -55,23 +55,12 @@ static void path_of(const outputs *o, const output *out, char *path, size_t byte
         if (*c == '/') *c = '.';
 }
 
-static weft_status describe(const outputs *o, output *out, weft_value value, int i,
-                            weft_error *error)
+static weft_status describe(output *out, const opened_output *said, weft_error *error)
 {
-    const char *name = weft_name_of(value);
-    out->value = value;
-    if (name && *name)
-        snprintf(out->name, sizeof out->name, "%s", name);
-    else
-        snprintf(out->name, sizeof out->name, "output%d", i);
-    for (int k = 0; k < i; k++)
-        if (strcmp(o->all[k].name, out->name) == 0)
-            return weft_fail(error, WEFT_USAGE,
-                             "two outputs of the program are called %.80s; name them apart before "
-                             "it is saved (weft_name)",
-                             out->name);
-    out->dtype = weft_dtype_of(value);
-    out->shape = weft_shape_of(value);
+    out->value = said->value;
+    snprintf(out->name, sizeof out->name, "%s", said->name);
+    out->dtype = weft_dtype_of(out->value);
+    out->shape = weft_shape_of(out->value);
     out->bytes = weft_shape_count(out->shape) * (int64_t)weft_dtype_bytes(out->dtype);
     out->numbers = malloc((size_t)out->bytes + 1);
     return out->numbers ? WEFT_OK : weft_fail_memory(error, (size_t)out->bytes);
@@ -97,14 +86,15 @@ static weft_status create_files(outputs *o, weft_error *error)
 
 static weft_status describe_all(outputs *o, const weft_saved *saved, weft_error *error)
 {
-    o->all = calloc((size_t)saved->outputs.n_values, sizeof *o->all);
-    if (o->all == NULL || o->scalars == NULL) return weft_fail_memory(error, sizeof *o->all);
-    for (int i = 0; i < saved->outputs.n_values; i++) {
-        if (weft_is_update(saved->outputs.values[i])) continue; /* it has no numbers */
-        WEFT_TRY(describe(o, &o->all[o->n], saved->outputs.values[i], o->n, error));
-        o->n++;
-    }
-    return WEFT_OK;
+    opened_output *all = NULL;
+    int n = 0;
+    WEFT_TRY(opened_outputs(saved, &all, &n, error));
+    o->all = calloc((size_t)n + 1, sizeof *o->all);
+    weft_status status = o->all && o->scalars ? WEFT_OK : weft_fail_memory(error, sizeof *o->all);
+    for (; status == WEFT_OK && o->n < n; o->n++)
+        status = describe(&o->all[o->n], &all[o->n], error);
+    free(all);
+    return status;
 }
 
 weft_status outputs_open(const settings *s, const weft_saved *saved, weft_program *program,

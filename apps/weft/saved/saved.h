@@ -4,10 +4,8 @@
 
 #include <jansson.h>
 
-#include "../../app.h"
+#include "opened.h"
 #include "weft/data.h"
-#include "weft/program.h"
-#include "weft/saved.h"
 
 extern const option_table run_table;
 int run_main(int n, char **arguments);
@@ -17,6 +15,8 @@ int run_main(int n, char **arguments);
 /* givens_write - write what --input names, NAME=FILE.npy or NAME=NUMBER, into inputs and variables. A word's file is read, and checked
  * to be the tensor's, before any is written. Collective over the job; agrees on failure. */
 weft_status givens_write(const settings *s, weft_program *program, weft_error *error);
+/* givens_names - whether --input names that. Local. */
+bool givens_names(const settings *s, const char *name);
 /* givens_check - every input that the program needs is named by --input, or is a field of --data. data: NULL: none. Local. */
 weft_status givens_check(const settings *s, const weft_saved *saved, weft_program *program,
                          const weft_chain *data, weft_error *error);

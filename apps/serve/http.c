@@ -12,9 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../stop.h"
-#include "answer.h"
-#include "asked.h"
+#include "../stop.h"
 #include "weft/name.h"
 
 enum { MOST_CLIENTS = 512, MOST_HEADERS = 32768, BLOCK = 16384, DRAINED = 8 };
@@ -42,7 +40,7 @@ typedef struct manner {
 } manner;
 
 /* text: to be freed; NULL: out of memory */
-static enum MHD_Result reply(const gpt_http *http, struct MHD_Connection *connection,
+static enum MHD_Result reply(const serve_http *http, struct MHD_Connection *connection,
                              const manner *said, char *text)
 {
     if (text == NULL) return MHD_NO;
@@ -58,41 +56,50 @@ static enum MHD_Result reply(const gpt_http *http, struct MHD_Connection *connec
     const enum MHD_Result result =
         http->mhd.queue_response(connection, (unsigned)said->status, response);
     http->mhd.destroy_response(response);
-    gpt_client *c = gpt_client_of(http, connection);
-    gpt_http_lock(http);
-    if (c) gpt_client_enter(c, GPT_TAKES);
-    gpt_http_unlock(http);
+    serve_client *c = serve_client_of(http, connection);
+    serve_http_lock(http);
+    if (c) serve_client_enter(c, SERVE_TAKES);
+    serve_http_unlock(http);
     return result;
 }
 
-static enum MHD_Result refuse_but(const gpt_http *http, struct MHD_Connection *connection,
-                                  int status, const char *sentence, const char *allow)
+/* How it is said: by a kind of request in its own form, else NULL; and the method that would do, or NULL. */
+static enum MHD_Result refuse_as(const serve_http *http, struct MHD_Connection *connection,
+                                 const serve_kind *kind, int status, const char *sentence,
+                                 const char *allow)
 {
     const manner said = {status, "application/json", allow};
-    gpt_http_lock(http);
-    http->server->counts.ended[status == BUSY ? GPT_REFUSED : GPT_WRONG]++;
-    gpt_http_unlock(http);
-    return reply(http, connection, &said, gpt_answer_error(status, sentence));
+    serve_http_lock(http);
+    http->queue->counts.ended[status == BUSY ? SERVE_REFUSED : SERVE_WRONG]++;
+    serve_http_unlock(http);
+    char *text = kind && kind->refuse ? kind->refuse(status, sentence)
+                                      : http->queue->service.refuse(status, sentence);
+    return reply(http, connection, &said, text);
 }
 
-static enum MHD_Result refuse(const gpt_http *http, struct MHD_Connection *connection, int status,
+static enum MHD_Result refuse(const serve_http *http, struct MHD_Connection *connection, int status,
                               const char *sentence)
 {
-    return refuse_but(http, connection, status, sentence, NULL);
+    return refuse_as(http, connection, NULL, status, sentence, NULL);
 }
 
-static char *health(gpt_server *server, int *status)
+static char *tell_health(serve_queue *queue, int *status)
 {
-    const bool is_ending = server->is_ending;
-    *status = is_ending ? BUSY : OK;
+    const bool is_ending = queue->is_ending;
+    if (is_ending) *status = BUSY;
     return strdup(is_ending ? "{\"status\":\"ending\"}" : "{\"status\":\"ok\"}");
 }
 
-static char *metrics(gpt_server *server, int *status)
+static char *tell_metrics(serve_queue *queue, int *status)
 {
-    server->counts.n_waiting = server->n_waiting;
-    *status = OK;
-    return gpt_counts_text(&server->counts);
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+    (void)status;
+    if (file == NULL) return NULL;
+    serve_counts_write(file, &queue->counts, queue->n_waiting);
+    queue->service.count(file, queue->service.served);
+    return fclose(file) == 0 ? text : NULL;
 }
 
 /* ---- answers that come ------------------------------------------------------------------------------- */
@@ -100,48 +107,48 @@ static char *metrics(gpt_server *server, int *status)
 /* Under the lock: the request has more for it. */
 static void resume(void *waker)
 {
-    gpt_client *c = waker;
+    serve_client *c = waker;
     c->http->mhd.resume_connection(c->connection);
 }
 
 /* Under the lock: until the request has more for it. */
-static void suspend(gpt_client *c)
+static void suspend(serve_client *c)
 {
     c->http->mhd.suspend_connection(c->connection);
     c->request->wake = resume, c->request->waker = c;
-    gpt_client_enter(c, GPT_WAITS);
+    serve_client_enter(c, SERVE_WAITS);
 }
 
 static ssize_t read_answer(void *cls, uint64_t at, char *to, size_t most)
 {
-    gpt_client *c = cls;
+    serve_client *c = cls;
     ssize_t n = 0;
-    gpt_http_lock(c->http);
-    const gpt_request *r = c->request;
+    serve_http_lock(c->http);
+    const serve_request *r = c->request;
     const size_t left = r->n_out > at ? r->n_out - (size_t)at : 0;
     if (left > 0) {
         n = (ssize_t)(left < most ? left : most);
         memcpy(to, r->out + at, (size_t)n);
-        if (c->phase != GPT_TAKES) gpt_client_enter(c, GPT_TAKES);
+        if (c->phase != SERVE_TAKES) serve_client_enter(c, SERVE_TAKES);
     } else if (r->is_done) {
         n = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         suspend(c);
     }
-    gpt_http_unlock(c->http);
+    serve_http_unlock(c->http);
     return n;
 }
 
 /* Of a request that is done the length is known; a stream goes on. */
-static enum MHD_Result send_answer(gpt_http *http, gpt_client *c)
+static enum MHD_Result send_answer(serve_http *http, serve_client *c)
 {
-    gpt_http_lock(http);
-    const gpt_request *r = c->request;
+    serve_http_lock(http);
+    const serve_request *r = c->request;
     const int status = r->status;
     const bool streams = !r->is_done || (r->streams && status == OK);
     const uint64_t bytes = streams ? MHD_SIZE_UNKNOWN : r->n_out;
-    gpt_client_enter(c, GPT_TAKES);
-    gpt_http_unlock(http);
+    serve_client_enter(c, SERVE_TAKES);
+    serve_http_unlock(http);
     struct MHD_Response *response =
         http->mhd.create_response_from_callback(bytes, BLOCK, read_answer, c, NULL);
     if (response == NULL) return MHD_NO;
@@ -156,118 +163,129 @@ static enum MHD_Result send_answer(gpt_http *http, gpt_client *c)
 }
 
 /* The queue has it, or a sentence why not. */
-static enum MHD_Result ask(gpt_http *http, gpt_client *c, gpt_request *r)
+static enum MHD_Result ask(serve_http *http, serve_client *c, serve_request *r)
 {
-    gpt_server *server = http->server;
+    serve_queue *queue = http->queue;
     bool is_added = false;
-    gpt_http_lock(http);
-    const bool is_ending = server->is_ending;
-    r->number = ++server->n_known;
+    serve_http_lock(http);
+    const bool is_ending = queue->is_ending;
+    r->number = ++queue->n_known;
     r->came = app_seconds();
-    r->ends = r->came + server->facts.most_time;
-    if (!is_ending) is_added = gpt_server_add(server, r);
+    r->ends = r->came + queue->limits.most_time;
+    if (!is_ending) is_added = serve_queue_add(queue, r);
     if (is_added) {
         c->request = r;
         suspend(c);
     }
-    gpt_http_unlock(http);
+    serve_http_unlock(http);
     if (is_added) return MHD_YES;
-    gpt_request_drop(r);
-    return refuse(http, c->connection, BUSY,
-                  is_ending ? "the server is about to end; ask another one"
-                            : "as many requests wait as may; ask again later");
+    const serve_kind *kind = r->kind;
+    serve_request_drop(r);
+    return refuse_as(http, c->connection, kind, BUSY,
+                     is_ending ? "the server is about to end; ask another one"
+                               : "as many requests wait as may; ask again later",
+                     NULL);
 }
 
-static enum MHD_Result begin(gpt_http *http, gpt_client *c, const exchange *x, const gpt_kind *kind)
+static enum MHD_Result begin(serve_http *http, serve_client *c, const exchange *x,
+                             const serve_kind *kind)
 {
     weft_error error = {.rank = -1};
-    gpt_request *r = gpt_request_create(kind);
+    serve_request *r = serve_request_create(kind);
     if (r == NULL) return MHD_NO;
-    if (gpt_asked_read(&http->server->facts, x->body ? x->body : "", x->n, r, &error) == WEFT_OK)
+    if (kind->read(http->queue->service.served, x->body ? x->body : "", x->n, r, &error) == WEFT_OK)
         return ask(http, c, r);
-    gpt_request_drop(r);
-    return refuse(http, c->connection, error.status == WEFT_USAGE ? BAD : FAILED, error.message);
+    serve_request_drop(r);
+    return refuse_as(http, c->connection, kind, error.status == WEFT_USAGE ? BAD : FAILED,
+                     error.message, NULL);
 }
 
 /* ---- paths -------------------------------------------------------------------------------------------- */
 
-static const gpt_kind kinds[] = {{"/v1/completions", "text_completion", true},
-                                 {"/v1/embeddings", "list", false}};
-
-typedef struct route {
-    const char *path, *method, *type;
-    char *(*text)(gpt_server *,
-                  int *status); /* what is told at once, under the lock; NULL: a kind of request */
-    const gpt_kind *kind;
-} route;
-static const route routes[] = {
-    {"/v1/completions", "POST", NULL, NULL, &kinds[0]},
-    {"/v1/embeddings", "POST", NULL, NULL, &kinds[1]},
-    {"/health", "GET", "application/json", health, NULL},
-    {"/metrics", "GET", "text/plain; version=0.0.4", metrics, NULL},
+/* Of every server. */
+static const serve_route common[] = {
+    {"/health", "GET", "application/json", tell_health, NULL},
+    {"/metrics", "GET", "text/plain; version=0.0.4", tell_metrics, NULL},
 };
-enum { N_ROUTES = sizeof routes / sizeof *routes };
+enum { N_COMMON = sizeof common / sizeof *common, MOST_ROUTES = 16 };
 
-static const route *find_route(const char *path)
+/* The i-th; NULL past the end. */
+static const serve_route *route_at(const serve_http *http, int i)
 {
-    for (int i = 0; i < N_ROUTES; i++)
-        if (strcmp(routes[i].path, path) == 0) return &routes[i];
-    return NULL;
+    const serve_service *service = &http->queue->service;
+    if (i < service->n_routes) return &service->routes[i];
+    return i - service->n_routes < N_COMMON ? &common[i - service->n_routes] : NULL;
 }
 
-static enum MHD_Result refuse_path(const gpt_http *http, struct MHD_Connection *connection,
+static const serve_route *find_route(const serve_http *http, const char *path)
+{
+    const serve_route *r = NULL;
+    for (int i = 0; (r = route_at(http, i)) != NULL && strcmp(r->path, path) != 0;)
+        i++;
+    return r;
+}
+
+/* "there is no /x here; there are /a, /b and /c" */
+static enum MHD_Result refuse_path(const serve_http *http, struct MHD_Connection *connection,
                                    const char *path)
 {
-    const char *names[N_ROUTES];
-    char text[300];
-    for (int i = 0; i < N_ROUTES; i++)
-        names[i] = routes[i].path;
-    const char *near = weft_nearest(path, names, N_ROUTES);
-    snprintf(text, sizeof text, "there is no %.100s here; %s%s%s", path,
-             near ? "did you mean " : "there are ",
-             near ? near : "/v1/completions, /v1/embeddings, /health and /metrics",
-             near ? "?" : "");
+    const char *names[MOST_ROUTES] = {NULL};
+    char text[900];
+    int n = 0;
+    for (const serve_route *r; n < MOST_ROUTES && (r = route_at(http, n)) != NULL;)
+        names[n++] = r->path;
+    const char *near = weft_nearest(path, names, n);
+    size_t used =
+        (size_t)snprintf(text, sizeof text, "there is no %.100s here; %s%.200s%s", path,
+                         near ? "did you mean " : "there are ", near ? near : "", near ? "?" : "");
+    for (int i = 0; !near && i < n && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.200s",
+                                 i == 0      ? ""
+                                 : i + 1 < n ? ", "
+                                             : " and ",
+                                 names[i]);
     return refuse(http, connection, UNKNOWN, text);
 }
 
-static enum MHD_Result refuse_method(const gpt_http *http, struct MHD_Connection *connection,
-                                     const route *found, const char *method)
+static enum MHD_Result refuse_method(const serve_http *http, struct MHD_Connection *connection,
+                                     const serve_route *found, const char *method)
 {
     char text[200];
     snprintf(text, sizeof text, "%s takes %s, not %.20s", found->path, found->method, method);
-    return refuse_but(http, connection, NOT_ALLOWED, text, found->method);
+    return refuse_as(http, connection, found->kind, NOT_ALLOWED, text, found->method);
 }
 
-static enum MHD_Result tell(gpt_http *http, struct MHD_Connection *connection, const route *found)
+static enum MHD_Result tell(serve_http *http, struct MHD_Connection *connection,
+                            const serve_route *found)
 {
     manner said = {OK, found->type, NULL};
-    gpt_http_lock(http);
-    char *text = found->text(http->server, &said.status);
-    gpt_http_unlock(http);
+    serve_http_lock(http);
+    char *text = found->tell(http->queue, &said.status);
+    serve_http_unlock(http);
     return reply(http, connection, &said, text);
 }
 
 /* ---- a request, as libmicrohttpd tells it --------------------------------------------------------------- */
 
-static size_t said_bytes(const gpt_http *http, struct MHD_Connection *connection)
+static size_t said_bytes(const serve_http *http, struct MHD_Connection *connection)
 {
     const char *said =
         http->mhd.lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     return said ? (size_t)strtoull(said, NULL, 10) : 0;
 }
 
-static enum MHD_Result refuse_large(const gpt_http *http, struct MHD_Connection *connection)
+static enum MHD_Result refuse_large(const serve_http *http, struct MHD_Connection *connection)
 {
     char text[200];
     snprintf(text, sizeof text, "the body has more than %zu bytes, which is the most (--most-body)",
-             http->server->facts.most_bytes);
+             http->queue->limits.most_bytes);
     return refuse(http, connection, TOO_LARGE, text);
 }
 
 /* Bytes more; past the most they are dropped, until it is told, or there are too many of those too. */
-static enum MHD_Result take_body(const gpt_http *http, exchange *x, const char *bytes, size_t *n)
+static enum MHD_Result take_body(const serve_http *http, exchange *x, const char *bytes, size_t *n)
 {
-    const size_t most = http->server->facts.most_bytes;
+    const size_t most = http->queue->limits.most_bytes;
     if (x->n + *n > most || x->dropped > 0) {
         x->dropped += *n;
         *n = 0;
@@ -286,12 +304,12 @@ static enum MHD_Result take_body(const gpt_http *http, exchange *x, const char *
 }
 
 /* The headers are there, and the body is not yet. */
-static enum MHD_Result begin_exchange(const gpt_http *http, struct MHD_Connection *connection,
+static enum MHD_Result begin_exchange(const serve_http *http, struct MHD_Connection *connection,
                                       void **own)
 {
-    if (gpt_client_of(http, connection) == NULL) return MHD_NO; /* out of memory */
+    if (serve_client_of(http, connection) == NULL) return MHD_NO; /* out of memory */
     /* a client that is answered while it sends may not look before all is sent: so not too much is read, and dropped */
-    if (said_bytes(http, connection) / DRAINED > http->server->facts.most_bytes)
+    if (said_bytes(http, connection) / DRAINED > http->queue->limits.most_bytes)
         return refuse_large(http, connection);
     *own = calloc(1, sizeof(exchange));
     return *own ? MHD_YES : MHD_NO;
@@ -302,39 +320,39 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
                               const char *method, const char *version, const char *bytes, size_t *n,
                               void **own)
 {
-    gpt_http *http = cls;
+    serve_http *http = cls;
     exchange *x = *own;
     (void)version;
     if (x == NULL) return begin_exchange(http, connection, own);
     if (*n > 0) return take_body(http, x, bytes, n);
-    gpt_client *c = gpt_client_of(http, connection);
+    serve_client *c = serve_client_of(http, connection);
     if (c->request) return send_answer(http, c);
     if (x->dropped > 0) return refuse_large(http, connection);
-    const route *found = find_route(url);
+    const serve_route *found = find_route(http, url);
     if (found == NULL) return refuse_path(http, connection, url);
-    const bool is_head = strcmp(method, "HEAD") == 0 && found->text;
+    const bool is_head = strcmp(method, "HEAD") == 0 && found->tell;
     if (!is_head && strcmp(method, found->method) != 0)
         return refuse_method(http, connection, found, method);
-    return found->text ? tell(http, connection, found) : begin(http, c, x, found->kind);
+    return found->tell ? tell(http, connection, found) : begin(http, c, x, found->kind);
 }
 
 /* Answered, or the client is gone. */
 static void complete(void *cls, struct MHD_Connection *connection, void **own,
                      enum MHD_RequestTerminationCode how)
 {
-    gpt_http *http = cls;
+    serve_http *http = cls;
     exchange *x = *own;
-    gpt_client *c = gpt_client_of(http, connection);
-    gpt_http_lock(http);
+    serve_client *c = serve_client_of(http, connection);
+    serve_http_lock(http);
     if (c && c->request) {
-        gpt_request *r = c->request;
+        serve_request *r = c->request;
         r->wake = NULL;
         if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK) r->is_gone = true;
         c->request = NULL;
-        gpt_request_drop(r);
+        serve_request_drop(r);
     }
-    if (c) gpt_client_enter(c, GPT_ASKS);
-    gpt_http_unlock(http);
+    if (c) serve_client_enter(c, SERVE_ASKS);
+    serve_http_unlock(http);
     if (x) free(x->body);
     free(x);
     *own = NULL;
@@ -347,15 +365,15 @@ static void log_nothing(void *cls, const char *format, va_list arguments)
     (void)cls, (void)format, (void)arguments;
 }
 
-weft_status gpt_http_open(gpt_http **http, gpt_server *server, const gpt_http_options *options,
-                          weft_error *error)
+weft_status serve_http_open(serve_http **http, serve_queue *queue,
+                            const serve_http_options *options, weft_error *error)
 {
-    gpt_http *h = *http = calloc(1, sizeof *h);
+    serve_http *h = *http = calloc(1, sizeof *h);
     if (h == NULL) return weft_fail_memory(error, sizeof *h);
-    h->server = server;
+    h->queue = queue;
     h->listener.socket = -1;
-    weft_status status = gpt_mhd_load(&h->mhd, error);
-    if (status == WEFT_OK) status = gpt_listen(options->host, options->port, &h->listener, error);
+    weft_status status = serve_mhd_load(&h->mhd, error);
+    if (status == WEFT_OK) status = serve_listen(options->host, options->port, &h->listener, error);
     if (status == WEFT_OK) {
         h->daemon = h->mhd.start_daemon(
             MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
@@ -363,9 +381,9 @@ weft_status gpt_http_open(gpt_http **http, gpt_server *server, const gpt_http_op
             0, NULL, NULL, handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL,
             MHD_OPTION_LISTEN_SOCKET, h->listener.socket, MHD_OPTION_CONNECTION_LIMIT,
             (unsigned)MOST_CLIENTS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MOST_HEADERS,
-            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(server->facts.client_time + 1),
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(queue->limits.client_time + 1),
             MHD_OPTION_NOTIFY_COMPLETED, complete, h, MHD_OPTION_NOTIFY_CONNECTION,
-            gpt_client_notice, h, MHD_OPTION_END);
+            serve_client_notice, h, MHD_OPTION_END);
         if (h->daemon == NULL)
             status = weft_fail(error, WEFT_IO, "libmicrohttpd does not start: %s", strerror(errno));
     }
@@ -376,41 +394,41 @@ weft_status gpt_http_open(gpt_http **http, gpt_server *server, const gpt_http_op
     return status;
 }
 
-const char *gpt_http_address(const gpt_http *http)
+const char *serve_http_address(const serve_http *http)
 {
     return http ? http->listener.address : "";
 }
 
-void gpt_http_refuse(gpt_http *http)
+void serve_http_refuse(serve_http *http)
 {
-    gpt_http_lock(http);
-    http->server->is_ending = true;
-    gpt_http_unlock(http);
+    serve_http_lock(http);
+    http->queue->is_ending = true;
+    serve_http_unlock(http);
     const int own = http->mhd.quiesce_daemon(http->daemon);
     if (own >= 0) close(own);
     http->listener.socket = -1;
 }
 
 /* Whatever is suspended is resumed: libmicrohttpd ends no connection that is not. */
-static void wake_all(gpt_http *http)
+static void wake_all(serve_http *http)
 {
-    gpt_http_lock(http);
-    for (gpt_client *c = http->clients; c; c = c->next)
+    serve_http_lock(http);
+    for (serve_client *c = http->clients; c; c = c->next)
         if (c->request) {
-            gpt_request_end(c->request, BUSY);
-            gpt_request_wake(c->request);
+            serve_request_end(c->request, BUSY);
+            serve_request_wake(c->request);
         }
-    gpt_http_unlock(http);
+    serve_http_unlock(http);
 }
 
-void gpt_http_close(gpt_http **http, double seconds)
+void serve_http_close(serve_http **http, double seconds)
 {
-    gpt_http *h = *http;
+    serve_http *h = *http;
     if (h == NULL) return;
     for (const double begun = app_seconds();
-         gpt_client_any_busy(h) && app_seconds() - begun < seconds;) {
+         serve_client_any_busy(h) && app_seconds() - begun < seconds;) {
         (void)poll(NULL, 0, 5);
-        gpt_http_look(h);
+        serve_http_look(h);
     }
     wake_all(h);
     h->mhd.stop_daemon(h->daemon);

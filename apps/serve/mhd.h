@@ -2,14 +2,14 @@
  *
  * source  libmicrohttpd's manual; "suspend" is how a connection waits for an answer.
  */
-#ifndef WEFT_APPS_GPT_MHD_H
-#define WEFT_APPS_GPT_MHD_H
+#ifndef WEFT_APPS_SERVE_MHD_H
+#define WEFT_APPS_SERVE_MHD_H
 
 #include <microhttpd.h>
 
 #include "weft/error.h"
 
-#define GPT_MHD_FUNCTIONS(F)                                                                       \
+#define SERVE_MHD_FUNCTIONS(F)                                                                     \
     F(start_daemon)                                                                                \
     F(stop_daemon)                                                                                 \
     F(quiesce_daemon)                                                                              \
@@ -23,13 +23,13 @@
     F(get_connection_info)                                                                         \
     F(lookup_connection_value)
 
-typedef struct gpt_mhd {
-#define GPT_MHD_MEMBER(name) __typeof__(&MHD_##name) name;
-    GPT_MHD_FUNCTIONS(GPT_MHD_MEMBER)
-#undef GPT_MHD_MEMBER
-} gpt_mhd;
+typedef struct serve_mhd {
+#define SERVE_MHD_MEMBER(name) __typeof__(&MHD_##name) name;
+    SERVE_MHD_FUNCTIONS(SERVE_MHD_MEMBER)
+#undef SERVE_MHD_MEMBER
+} serve_mhd;
 
-/* gpt_mhd_load - the library's functions; it stays loaded. Local. returns WEFT_USAGE where it is not installed */
-weft_status gpt_mhd_load(gpt_mhd *mhd, weft_error *error);
+/* serve_mhd_load - the library's functions; it stays loaded. Local. returns WEFT_USAGE where it is not installed */
+weft_status serve_mhd_load(serve_mhd *mhd, weft_error *error);
 
 #endif

@@ -24,7 +24,7 @@ static int open_at(const struct addrinfo *at)
     return -1;
 }
 
-static weft_status tell_address(gpt_listener *listener, weft_error *error)
+static weft_status tell_address(serve_listener *listener, weft_error *error)
 {
     struct sockaddr_storage at;
     socklen_t bytes = sizeof at;
@@ -58,12 +58,12 @@ static weft_status fail(const char *host, int port, int reason, weft_error *erro
                      host, port, strerror(reason));
 }
 
-weft_status gpt_listen(const char *host, int port, gpt_listener *listener, weft_error *error)
+weft_status serve_listen(const char *host, int port, serve_listener *listener, weft_error *error)
 {
     struct addrinfo *all = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     char service[16];
-    *listener = (gpt_listener){.socket = -1};
+    *listener = (serve_listener){.socket = -1};
     snprintf(service, sizeof service, "%d", port);
     const int code = getaddrinfo(host, service, &hints, &all);
     if (code != 0) return fail_host(host, gai_strerror(code), error);

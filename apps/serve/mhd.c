@@ -11,24 +11,24 @@ static const struct {
     const char *name;
     size_t at;
 } functions[] = {
-#define ENTRY(name) {"MHD_" #name, offsetof(gpt_mhd, name)},
-    GPT_MHD_FUNCTIONS(ENTRY)
+#define ENTRY(name) {"MHD_" #name, offsetof(serve_mhd, name)},
+    SERVE_MHD_FUNCTIONS(ENTRY)
 #undef ENTRY
 };
 
-weft_status gpt_mhd_load(gpt_mhd *mhd, weft_error *error)
+weft_status serve_mhd_load(serve_mhd *mhd, weft_error *error)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return weft_fail(error, WEFT_USAGE,
-                         "gpt serve speaks HTTP by libmicrohttpd, and it cannot be loaded: %.200s; "
+                         "serving is by HTTP of libmicrohttpd, and that cannot be loaded: %.200s; "
                          "install it: apt-get install libmicrohttpd12",
                          dlerror());
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = dlsym(handle, functions[i].name);
         if (!found)
             return weft_fail(error, WEFT_USAGE,
-                             "gpt serve speaks HTTP by libmicrohttpd, and %s here has no %s; take "
+                             "serving is by HTTP of libmicrohttpd, and %s here has no %s; take "
                              "version 0.9.75, or a newer one of the same interface",
                              library, functions[i].name);
         memcpy((char *)mhd + functions[i].at, &found, sizeof found);

@@ -7,6 +7,7 @@
  */
 #include "cpu/nest.h"
 #include "cpu/widened.h"
+#include "weft/extend/math.h"
 #include "weft/extend/target_clones.h"
 
 #include <math.h>
@@ -292,9 +293,10 @@ typedef struct scattering {
     int64_t size, by[WEFT_NEST_TENSORS];
 } scattering;
 
-/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. */
+/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. Always inlined: gcc takes
+ * a function that only asks for one that does nothing, and drops its calls. */
 enum { AHEAD = 6, LINE = 64, LEAST_ASKED = 4 * LINE };
-static void ask_ahead(const scattering *s, const int64_t *at, int64_t i)
+WEFT_INLINE void ask_ahead(const scattering *s, const int64_t *at, int64_t i)
 {
     const indexing *x = s->x;
     const int64_t bytes = (s->stop - s->from) * (int64_t)x->bytes;

@@ -202,18 +202,22 @@ typedef uint32_t words __attribute__((vector_size(SIDE * sizeof(uint32_t))));
             (r)[i_ + (by)] = __builtin_shufflevector(a_, b_, h0, h1, h2, h3, h4, h5, h6, h7);      \
         }
 
-/* A line of either side is a pair of squares: both are turned one after the other, and the lines of a later pair are asked for, as
- * they lie pages apart. Rows that lie a power of two apart share few places of a cache, and would be gone by the next round. */
-static void ask_squares(const job *j, char *to, const char *from, int64_t i, int64_t rows,
-                        int64_t l)
-{
-    const int64_t bytes = sizeof(word4);
-    if (l + SIDE > j->n) return;
-    for (int k = 0; k < SIDE; k++)
-        __builtin_prefetch(from + ((l + k) * j->from_stride + i) * bytes);
-    for (int64_t k = i; k < rows && l % PAIR == 0; k++)
-        __builtin_prefetch(to + (k * j->to_stride + l) * bytes, 1);
-}
+/* A line of either side is a pair of squares: two are turned one after the other, so that a line is written as a whole. Rows that
+ * lie a power of two apart share few places of the first-level cache, and half a line would be gone before the other half comes. To
+ * ask for lines ahead gained nothing. */
+
+/* On by one line. A compiler that works out the places of all lines ahead has no registers for them. */
+#define GO_ON(p, stride)                                                                           \
+    (p) += (stride);                                                                               \
+    __asm__("" : "+r"(p));
+#define TURN(r, x, stride)                                                                         \
+    for (int k_ = 0; k_ < SIDE; k_++) {                                                            \
+        memcpy(&(r)[k_], x, sizeof(r)[k_]);                                                        \
+        GO_ON(x, stride)                                                                           \
+    }                                                                                              \
+    EXCHANGE(r, 1, 0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15)                           \
+    EXCHANGE(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)                           \
+    EXCHANGE(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
 
 WEFT_TARGET_CLONES static void turned_word4(const job *j, char *to, const char *from, int64_t begin,
                                             int64_t end, int64_t rows)
@@ -221,20 +225,26 @@ WEFT_TARGET_CLONES static void turned_word4(const job *j, char *to, const char *
     const int64_t from_stride = j->from_stride, to_stride = j->to_stride;
     const int64_t whole_rows = rows / SIDE * SIDE, whole = begin + (end - begin) / SIDE * SIDE;
     for (int64_t i = 0; i < whole_rows; i += PAIR)
-        for (int64_t l = begin; l < whole; l += SIDE) {
+        for (int64_t l = begin; l < whole; l += PAIR) {
             const int64_t pair = i + PAIR < whole_rows ? i + PAIR : whole_rows;
-            ask_squares(j, to, from, i, pair, l + PAIR);
             for (int64_t h = i; h < pair; h += SIDE) {
                 const word4 *x = (const word4 *)(const void *)from + l * from_stride + h;
                 word4 *y = (word4 *)(void *)to + h * to_stride + l;
-                words r[SIDE];
-                for (int k = 0; k < SIDE; k++)
-                    memcpy(&r[k], x + k * from_stride, sizeof r[k]);
-                EXCHANGE(r, 1, 0, 8, 2, 10, 4, 12, 6, 14, 1, 9, 3, 11, 5, 13, 7, 15)
-                EXCHANGE(r, 2, 0, 1, 8, 9, 4, 5, 12, 13, 2, 3, 10, 11, 6, 7, 14, 15)
-                EXCHANGE(r, 4, 0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
-                for (int k = 0; k < SIDE; k++)
-                    memcpy(y + k * to_stride, &r[k], sizeof r[k]);
+                words r[SIDE], next[SIDE];
+                TURN(r, x, from_stride)
+                if (l + PAIR > whole) {
+                    for (int k = 0; k < SIDE; k++) {
+                        memcpy(y, &r[k], sizeof r[k]);
+                        GO_ON(y, to_stride)
+                    }
+                    continue;
+                }
+                TURN(next, x, from_stride)
+                for (int k = 0; k < SIDE; k++) {
+                    memcpy(y, &r[k], sizeof r[k]);
+                    memcpy(y + SIDE, &next[k], sizeof next[k]);
+                    GO_ON(y, to_stride)
+                }
             }
         }
     square_word4(j, to, from, whole, end, whole_rows);

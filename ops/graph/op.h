@@ -147,6 +147,9 @@ weft_value weft_emit_reduce_to(const weft_op *op, weft_combine combine, weft_sha
 weft_value weft_emit_state(const weft_op *op, weft_combine combine, const char *dim, weft_value x);
 /* mean and 1 / sqrt(variance + epsilon) over dim: weft_result(.., 0) and (.., 1). */
 weft_value weft_norm_stats(weft_value x, weft_dim dim, double epsilon);
+/* y, which others made of x: (x - mean) r, or x r without a mean (mean.id 0), with r over some of x's dims one over their deviation;
+ * gradients are read off y (ops/op/normalized.c). */
+weft_value weft_normalized(weft_value y, weft_value x, weft_value r, weft_value mean);
 /* What layers ask for: layer_norm and rms_norm with another epsilon than 1e-5; gelu itself, x Phi(x), which its tanh form is near. */
 weft_value weft_layer_norm_by(weft_value x, weft_value gain, weft_value bias, weft_dim dim,
                               double epsilon);

@@ -220,7 +220,7 @@ weft_value weft_layer_norm_by(weft_value x, weft_value gain, weft_value bias, we
     const weft_dtype dtype = weft_dtype_of(x);
     x = weft_wide(x);
     weft_value mean = weft_norm_stats(x, dim, epsilon), rstd = weft_result(mean, 1);
-    weft_value normal = weft_mul(weft_sub(x, mean), rstd);
+    weft_value normal = weft_normalized(weft_mul(weft_sub(x, mean), rstd), x, rstd, mean);
     normal = weft_add(weft_mul(normal, weft_wide(gain)), weft_wide(bias));
     return weft_cast(normal, dtype);
 }

@@ -100,9 +100,11 @@ weft_value weft_normalize(weft_value x, weft_shape over, double epsilon)
 {
     if (x.id == 0 || !has_all(x, "normalize", over)) return weft_no_value(x.graph);
     const weft_shape rows = shape_without_all(x, over);
-    const weft_value wide = weft_wide(x), apart = weft_sub(wide, weft_mean_over(rows, wide));
+    const weft_value wide = weft_wide(x), mean = weft_mean_over(rows, wide);
+    const weft_value apart = weft_sub(wide, mean);
     const weft_value variance = weft_mean_over(rows, weft_square(apart));
-    return weft_cast(weft_mul(apart, weft_rsqrt(weft_shift(variance, epsilon))), weft_dtype_of(x));
+    const weft_value r = weft_rsqrt(weft_shift(variance, epsilon));
+    return weft_cast(weft_normalized(weft_mul(apart, r), wide, r, mean), weft_dtype_of(x));
 }
 
 weft_value weft_rms_norm_by(weft_value x, weft_value gain, weft_dim dim, double epsilon)
@@ -111,7 +113,8 @@ weft_value weft_rms_norm_by(weft_value x, weft_value gain, weft_dim dim, double 
     const weft_value wide = weft_wide(x);
     const weft_value square =
         weft_mean_over(shape_without_all(x, WEFT_DIMS(dim)), weft_square(wide));
-    const weft_value normal = weft_mul(wide, weft_rsqrt(weft_shift(square, epsilon)));
+    const weft_value r = weft_rsqrt(weft_shift(square, epsilon));
+    const weft_value normal = weft_normalized(weft_mul(wide, r), wide, r, weft_no_value(x.graph));
     return weft_cast(weft_mul(normal, weft_wide(gain)), weft_dtype_of(x));
 }
 

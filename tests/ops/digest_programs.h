@@ -262,6 +262,10 @@ static weft_value norm_stats(const given *p, int version)
     if (version == 1) return weft_norm_stats(p->x, row, 1e-6);
     return weft_norm_stats(p->x, column, version == 2 ? 1e-5 : 1e-6);
 }
+static weft_value normalized(const given *p, int version)
+{
+    return weft_normalize(p->x, WEFT_DIMS(version == 1 ? row : column), 1e-5);
+}
 static weft_value logsumexp(const given *p, int version)
 {
     return weft_logsumexp(p->x, version == 1 ? row : column);

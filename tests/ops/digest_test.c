@@ -98,6 +98,7 @@ static const program programs[] = {
     OP(moments_state, moments_state, 4),
     OP(moments_finish, moments_finish, 2),
     OP(norm_stats, norm_stats, 3),
+    OP(normalized, normalized, 2),
     OP(normalizer, logsumexp, 2),
     OP(argmax, argmax, 2),
     OP(gather, gather, 2),

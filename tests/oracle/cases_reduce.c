@@ -245,6 +245,11 @@ static weft_value norm_stats_x(build_t *b, weft_dtype t)
     return mean;
 }
 
+static weft_value normalized_x(build_t *b, weft_dtype t)
+{
+    return weft_normalize(in(b, t, WEFT_DIMS(A, B, C)), WEFT_DIMS(B), 0.5);
+}
+
 /* ---- attention ------------------------------------------------------------------------------- */
 
 static weft_value attention(build_t *b, weft_dtype t, weft_dim memory, bool causal)
@@ -469,6 +474,7 @@ CASES(argmax_finish, CASE(argmax_finish_x, OP_FLOAT, 0, .alone = true))
 CASES(moments_state, CASE(moments_state_x, OP_FLOAT, 0, .alone = true))
 CASES(moments_finish, CASE(moments_finish_x, OP_FLOAT, 0, .with = {.a = 0.25}, .alone = true))
 CASES(norm_stats, CASE(norm_stats_x, OP_FLOAT, 2, .with = {.a = 0.5}))
+CASES(normalized, CASE(normalized_x, OP_FLOAT, 2, .with = {.dim = "b", .a = 0.5}))
 
 #define SELF  .dim = "seq", .other = "seq", .feature = "feature"
 #define CROSS .dim = "seq", .other = "memory", .feature = "feature"

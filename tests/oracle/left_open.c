@@ -53,6 +53,7 @@ const left_open left_opens[] = {
     PRODUCTS(sigmoid_cross_entropy),
     SQUARES(variance),
     SQUARES(normalize),
+    SQUARES(normalized),
     SQUARES(layer_norm),
     SQUARES(rms_norm),
     SQUARES(group_norm),

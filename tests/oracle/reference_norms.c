@@ -89,6 +89,11 @@ void reference_normalize(const reference_call *call)
     }
 }
 
+void reference_normalized(const reference_call *call)
+{
+    reference_normalize(call);
+}
+
 static long double scaled(const reference_call *call, const reference_point *p, moments m)
 {
     return (element_get(&call->in[0], p) - m.mean) / sqrtl(m.m2 / m.count + call->with.a) *

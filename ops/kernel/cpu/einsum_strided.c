@@ -8,8 +8,10 @@
 #include "weft/extend/half.h"
 #include "weft/extend/math.h"
 
+#include <string.h>
+
 enum {
-    CHUNK = 256,
+    CHUNK = 2048,
     UNIT = 16
 }; /* elements: of the sums in cache; what lanes share out, a cache line of floats */
 
@@ -52,7 +54,8 @@ enum { AT_ONCE = 4 };
     }                                                                                              \
     static void chunk_##s(const weft_einsum *e, const int64_t *at, int64_t n)                      \
     {                                                                                              \
-        SUM sum[CHUNK] = {0};                                                                      \
+        SUM sum[CHUNK];                                                                            \
+        memset(sum, 0, (size_t)n * sizeof *sum);                                                   \
         const weft_einsum_dim *row = &e->dm, *k = &e->dk;                                          \
         const int64_t *stride = row->stride, count = weft_nest_count(&e->k);                       \
         const strip x = {n,       stride[WEFT_A],    stride[WEFT_B],                               \

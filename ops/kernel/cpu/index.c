@@ -7,6 +7,7 @@
  */
 #include "cpu/nest.h"
 #include "cpu/widened.h"
+#include "weft/extend/math.h"
 #include "weft/extend/target_clones.h"
 
 #include <math.h>
@@ -285,21 +286,25 @@ static const put_run max_runs[WEFT_DTYPES] = {[WEFT_F32] = max_run_f32,
                                               [WEFT_I32] = max_run_i32,
                                               [WEFT_I64] = max_run_i64};
 
-/* Every id in order, so that sums have one order whatever the lanes; ids in [first, end), elements
- * [from, stop) of a run. */
-/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. */
+/* What is put where: ids in [first, end), elements [from, stop) of a run; and the innermost loop of the ids. */
+typedef struct scattering {
+    const indexing *x;
+    int64_t first, end, from, stop;
+    int64_t size, by[WEFT_NEST_TENSORS];
+} scattering;
+
+/* A row that comes later, and where it goes to: both are asked for, as no row says where the next one goes. Always inlined: gcc takes
+ * a function that only asks for one that does nothing, and drops its calls. */
 enum { AHEAD = 6, LINE = 64, LEAST_ASKED = 4 * LINE };
-static void ask_ahead(const indexing *x, int64_t i, int64_t n_ids, int64_t from, int64_t stop)
+WEFT_INLINE void ask_ahead(const scattering *s, const int64_t *at, int64_t i)
 {
-    const int64_t bytes = (stop - from) * (int64_t)x->bytes;
-    int64_t at[3];
-    if (bytes < LEAST_ASKED || x->run_stride[TABLE] != 1 || x->run_stride[ROWS] != 1 ||
-        i + AHEAD >= n_ids)
-        return;
-    weft_nest_offset(&x->ids, i + AHEAD, at);
-    const int64_t id = x->id[at[IDS]];
-    if (id < x->first || id >= x->end) return;
-    const int64_t to = at[TABLE] + (id - x->first) * x->step + from, row = at[ROWS] + from;
+    const indexing *x = s->x;
+    const int64_t bytes = (s->stop - s->from) * (int64_t)x->bytes;
+    if (i >= s->size) return;
+    const int64_t id = x->id[at[IDS] + i * s->by[IDS]];
+    if (id < s->first || id >= s->end) return;
+    const int64_t to = at[TABLE] + i * s->by[TABLE] + (id - x->first) * x->step + s->from;
+    const int64_t row = at[ROWS] + i * s->by[ROWS] + s->from;
     const char *table = x->table + (size_t)to * x->bytes, *rows = x->rows + (size_t)row * x->bytes;
     for (int64_t b = 0; b < bytes; b += LINE) {
         __builtin_prefetch(rows + b, 0, 2);
@@ -307,24 +312,43 @@ static void ask_ahead(const indexing *x, int64_t i, int64_t n_ids, int64_t from,
     }
 }
 
+/* Along the innermost loop of the ids a place follows from the one before. */
+static void scatter_along(const scattering *s, const int64_t *at, bool asks)
+{
+    const indexing *x = s->x;
+    const int64_t *stride = x->run_stride;
+    for (int64_t i = 0; i < s->size; i++) {
+        const int64_t id = x->id[at[IDS] + i * s->by[IDS]];
+        if (id < s->first || id >= s->end) continue;
+        if (asks) ask_ahead(s, at, i + AHEAD);
+        const int64_t to =
+            at[TABLE] + i * s->by[TABLE] + (id - x->first) * x->step + s->from * stride[TABLE];
+        const int64_t row = at[ROWS] + i * s->by[ROWS] + s->from * stride[ROWS];
+        int64_t in[WEFT_NEST_TENSORS] = {0};
+        for (int64_t r = 0; r < x->n_rest; r++) {
+            if (x->n_rest > 1) weft_nest_offset(&x->rest, r, in);
+            x->put(x->table + (size_t)(to + in[TABLE]) * x->bytes, stride[TABLE],
+                   x->rows + (size_t)(row + in[ROWS]) * x->bytes, stride[ROWS], s->stop - s->from);
+        }
+    }
+}
+
+/* Every id in order, so that sums have one order whatever the lanes. */
 static void scatter(const indexing *x, int64_t first, int64_t end, int64_t from, int64_t stop)
 {
+    const int last = x->ids.n_dims - 1;
+    scattering s = {x, first, end, from, stop, 1, {0}};
+    if (last >= 0) {
+        s.size = x->ids.size[last];
+        memcpy(s.by, x->ids.stride[last], sizeof s.by);
+    }
+    const bool asks = (stop - from) * (int64_t)x->bytes >= LEAST_ASKED &&
+                      x->run_stride[TABLE] == 1 && x->run_stride[ROWS] == 1;
     const int64_t n_ids = weft_nest_count(&x->ids);
-    const int64_t *stride = x->run_stride;
-    for (int64_t i = 0; i < n_ids; i++) {
-        int64_t at[3], in[3];
-        weft_nest_offset(&x->ids, i, at);
-        const int64_t id = x->id[at[IDS]];
-        if (id < first || id >= end) continue;
-        ask_ahead(x, i, n_ids, from, stop);
-        for (int64_t r = 0; r < x->n_rest; r++) {
-            weft_nest_offset(&x->rest, r, in);
-            const int64_t to =
-                at[TABLE] + in[TABLE] + (id - x->first) * x->step + from * stride[TABLE];
-            const int64_t row = at[ROWS] + in[ROWS] + from * stride[ROWS];
-            x->put(x->table + (size_t)to * x->bytes, stride[TABLE],
-                   x->rows + (size_t)row * x->bytes, stride[ROWS], stop - from);
-        }
+    for (int64_t begin = 0; begin < n_ids; begin += s.size) {
+        int64_t at[WEFT_NEST_TENSORS];
+        weft_nest_offset(&x->ids, begin, at);
+        scatter_along(&s, at, asks);
     }
 }
 
@@ -345,31 +369,8 @@ static void scatter_rows(void *argument, int64_t begin, int64_t end, int lane)
     scatter(x, x->first + begin, x->first + end, 0, x->run);
 }
 
-/* Where rows are few elements each lane would look at all ids, which is most of the work: one lane does all. Along the innermost
- * dim of the ids a place follows from the one before. */
+/* Where rows are few elements each lane would look at all ids, which is most of the work: one lane does all. */
 enum { LEAST_SHARED = 4 };
-static void scatter_few(const indexing *x)
-{
-    static const int64_t none[3];
-    const int last = x->ids.n_dims - 1;
-    const int64_t n_ids = weft_nest_count(&x->ids), size = last >= 0 ? x->ids.size[last] : 1;
-    const int64_t *by = last >= 0 ? x->ids.stride[last] : none;
-    for (int64_t begin = 0; begin < n_ids; begin += size) {
-        int64_t at[3], in[3];
-        weft_nest_offset(&x->ids, begin, at);
-        for (int64_t i = 0; i < size; i++) {
-            const int64_t id = x->id[at[IDS] + i * by[IDS]];
-            if (id < x->first || id >= x->end) continue;
-            const int64_t to = at[TABLE] + i * by[TABLE] + (id - x->first) * x->step;
-            const int64_t row = at[ROWS] + i * by[ROWS];
-            for (int64_t r = 0; r < x->n_rest; r++) {
-                weft_nest_offset(&x->rest, r, in);
-                x->put(x->table + (size_t)(to + in[TABLE]) * x->bytes, x->run_stride[TABLE],
-                       x->rows + (size_t)(row + in[ROWS]) * x->bytes, x->run_stride[ROWS], x->run);
-            }
-        }
-    }
-}
 
 /* Into a result that holds what rows go on from. */
 static void scatter_all(const weft_call *call, const put_run *runs)
@@ -384,7 +385,7 @@ static void scatter_all(const weft_call *call, const put_run *runs)
         weft_parallel(call->stream, (x.run + PART - 1) / PART, weft_grain(n_ids * x.n_rest * PART),
                       scatter_parts, &x);
     else if (x.n_rest * x.run < LEAST_SHARED)
-        scatter_few(&x);
+        scatter(&x, x.first, x.end, 0, x.run);
     else
         weft_parallel(call->stream, x.end - x.first,
                       weft_grain(n_ids * x.n_rest * x.run / (x.end - x.first)), scatter_rows, &x);

@@ -150,7 +150,7 @@ typedef struct weft_device {
 
 /* The CPU, and what was added; NULL: there is no such device. */
 WEFT_API extern const weft_device *weft_devices[WEFT_DEVICES];
-static inline const weft_device *weft_host_device(void) /* whose memory is the host's, everywhere */
+static inline const weft_device *weft_host_device(void) /* the one of the host's memory */
 {
     return weft_devices[WEFT_CPU];
 }

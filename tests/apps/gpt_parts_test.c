@@ -114,13 +114,13 @@ static void test_gradients_go_once_and_memory_is_that_of_a_part(void)
     }
 }
 
-/* Each rank adds up a quarter; for that each part's gradients go. */
+/* Each rank adds up a quarter, which spares three quarters of 4 bytes a weight; for that each part's gradients go. */
 static void test_zero_2_shards_the_sums(void)
 {
     const gpt_shape shape = wide_shape(64);
     const int64_t weights = 8 * (int64_t)gpt_parameters(&shape);
     const need one = need_of(64, 1, 8), two = need_of(64, 2, 8);
-    CHECK(one.arena - two.arena > weights / 2);
+    CHECK(one.arena - two.arena > weights / 8 * 3);
     CHECK(two.gradients > 7 * one.gradients && two.gradients < 9 * one.gradients);
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """chosen.py: where the choice of a search stands among layouts that are measured: ./run bench --chosen.
 
-A group is a program, a number of ranks, and how they are started: as threads or under mpirun. This machine is calibrated, the
-program's own search is asked for the quickest choice, and that and the group's layouts train for twenty steps each, one after the
-other, in several rounds. Others on the machine make times longer, and nothing makes them shorter. So of each the fastest step of
-all rounds counts. Data parallel is one of the layouts of each group.
+A group is a program, a number of ranks, and how they are started: as threads, under mpirun, or on two hosts with slow links. This
+machine is calibrated, the program's own search is asked for the quickest choice, and that and the group's layouts train for
+twenty steps each, one after the other, in several rounds. Others on the machine make times longer, and nothing makes them shorter. So of
+each the fastest step of all rounds counts. Data parallel is one of the layouts of each group.
 
     ./run bench --chosen                              all groups, as a table
     ./run bench --chosen --only 'gpt 2*' --rounds 2   those of one program and number of ranks
@@ -54,7 +54,9 @@ PROGRAMS = {
             ("hidden 4", "model:4", HIDDEN, ""), ("zero 1", "data:4", "batch:data", "--zero 1")],
     }),
 }
-MPI = {"gpt": (2, 4), "mnist cnn": (2,), "charlm": (2,)}
+STARTS = {"threads": {name: tuple(layouts) for name, (_, layouts) in PROGRAMS.items()},
+          "MPI": {"gpt": (2, 4), "mnist cnn": (2,), "charlm": (2,)},
+          "two hosts": {"gpt": (2,), "mnist cnn": (2,), "charlm": (2,)}}
 
 
 def plan_of(command):
@@ -68,15 +70,15 @@ def plan_of(command):
 
 
 class Group:
-    def __init__(self, name, ranks, is_mpi):
-        self.name, self.ranks, self.is_mpi = name, ranks, is_mpi
+    def __init__(self, name, ranks, start):
+        self.name, self.ranks, self.start = name, ranks, "" if start == "threads" else start
         self.program, layouts = PROGRAMS[name]
-        self.text = f"{name} {ranks} {'MPI' if is_mpi else 'threads'}"
+        self.text = f"{name} {ranks} {start}"
         self.cells = [self.cell_of(layout) for layout in layouts[ranks]]
         self.data = self.cells[0]
 
     def cell_of(self, layout):
-        cell = predict.Cell.of(self.name, self.program, layout, self.is_mpi)
+        cell = predict.Cell.of(self.name, self.program, layout, self.start)
         cell.key = f"{self.text}; {layout[0]}"
         return cell
 
@@ -96,14 +98,13 @@ class Group:
             if plan_of(cell.command) == plan_of(command):
                 self.cells.append(cell)
                 return
-        cell = predict.Cell(self.name, CHOSEN, command, self.ranks, self.is_mpi)
+        cell = predict.Cell(self.name, CHOSEN, command, self.ranks, self.start)
         cell.key = f"{self.text}; {CHOSEN}; {shlex.join(command)}"
         self.cells.append(cell)
 
 
 def groups(only):
-    every = [Group(name, ranks, False) for name, (_, layouts) in PROGRAMS.items() for ranks in layouts]
-    every += [Group(name, ranks, True) for name, all_ranks in MPI.items() for ranks in all_ranks]
+    every = [Group(name, ranks, start) for start, programs in STARTS.items() for name, all_ranks in programs.items() for ranks in all_ranks]
     return [group for group in every if any(fnmatch.fnmatch(group.text, pattern) for pattern in only)]
 
 
@@ -124,7 +125,7 @@ def choose(todo, plans, folder):
 def measure_round(todo, results, folder):
     for group in todo:
         for cell in dict.fromkeys(group.cells):
-            found = predict.train(cell, folder, "general", 20)
+            found = predict.train(cell, folder, 20, "general")
             results.setdefault(cell.key, []).append(found)
             predict.say(f"{cell.key}: {1e3 * found['fastest']:.2f} ms")
         (folder / "chosen.json").write_text(json.dumps(results, indent=1))
@@ -191,10 +192,11 @@ def main():
         predict.make_data(folder)
         results = read(folder / "chosen.json")
         new = [group.data for group in todo if not (folder / predict.machine_file(group.data, "general")).exists()]
-        predict.calibrate(new, options, folder)
-        choose(todo, options.plans, folder)
-        for _ in range(options.rounds):
-            measure_round(todo, results, folder)
+        with predict.TwoHosts([group.data for group in todo] if new or options.rounds else []):
+            predict.calibrate(new, options, folder)
+            choose(todo, options.plans, folder)
+            for _ in range(options.rounds):
+                measure_round(todo, results, folder)
         print_table([group for group in todo if all(cell.key in results for cell in group.cells)], results)
 
 

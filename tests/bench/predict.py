@@ -108,7 +108,7 @@ class Cell:
     """A command of so many ranks, under the name of its layout. start: "", "MPI" or "two hosts"."""
 
     def __init__(self, model, name, command, ranks, start):
-        self.start = {False: "", True: "MPI"}.get(start, start)
+        self.start = start
         self.model, self.layout = model, name + (f", {self.start}" if self.start else "")
         self.ranks, self.command = ranks, command
         self.key = f"{model}; {self.layout}"
@@ -197,10 +197,10 @@ def measure_own(cell, folder):
     run(cell.words("--noisy", "--calibrate-seconds", OWN_SECONDS, "--calibrate", machine_file(cell, "own")), folder)
 
 
-def train(cell, folder, steps):
+def train(cell, folder, steps, kind="own"):
     """The mean of the fastest quarter of so many steps; what the run tells: the fastest, the median, and what was predicted."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, "own")]
+        options = ["--steps", steps, "--save-after", "0s", "--fresh", "--run", f"{place}/run", "--machine", machine_file(cell, kind)]
         text = " ".join(run(cell.words(*options), folder).split())  # lines are wrapped
         lines = map(json.loads, Path(f"{place}/run/metrics.jsonl").read_text().splitlines())
         took = [line["ms"] / 1e3 for line in lines if "ms" in line]

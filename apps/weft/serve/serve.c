@@ -69,8 +69,8 @@ static weft_status check_run(const char *folder, weft_error *error)
 static weft_status hand_over(const char *folder, int n, char **arguments, weft_error *error)
 {
     char gpt[4200];
-    char **words = calloc((size_t)n + 5, sizeof *words);
     WEFT_TRY(check_run(folder, error));
+    char **words = calloc((size_t)n + 5, sizeof *words);
     if (words == NULL) return weft_fail_memory(error, (size_t)n * sizeof *words);
     find_program("gpt", gpt, sizeof gpt);
     words[0] = gpt, words[1] = (char *)"serve", words[2] = (char *)"--run";

@@ -38,7 +38,7 @@ static void tell_room(const char *path, int64_t wanted, char *text, size_t bytes
     }
     if (wanted > 0) snprintf(wish, sizeof wish, "%lld bytes are wanted, ", (long long)wanted);
     snprintf(text, bytes,
-             "; %s%lld bytes and %lld files are free: make room, or keep fewer checkpoints", wish,
+             "; %s%lld bytes and %lld files are free: make room there, or name another place", wish,
              (long long)space.f_bavail * (long long)space.f_frsize, (long long)space.f_favail);
 }
 

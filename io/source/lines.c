@@ -56,7 +56,7 @@ static weft_status scan_quoted(scan *s, const char *bytes, int64_t n, int64_t at
 {
     for (int64_t i = 0; i < n; i++) {
         if (bytes[i] == '"') s->is_inside = !s->is_inside;
-        s->is_blank = s->is_blank && is_space(bytes[i]);
+        s->is_blank = s->is_blank && is_space(bytes[i]) && bytes[i] != '\t'; /* that may separate */
         if (bytes[i] == '\n' && !s->is_inside) WEFT_TRY(end_line(s, at + i + 1, error));
     }
     return WEFT_OK;
@@ -94,14 +94,27 @@ weft_status weft_lines_find(const weft_source *source, bool is_quoted, weft_line
     return WEFT_OK;
 }
 
+/* Blank lines are no records, and stand behind the one before. */
+static int64_t without_blank_lines(const char *line, int64_t n)
+{
+    for (;;) {
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            n--;
+        int64_t last = n;
+        while (last > 0 && line[last - 1] != '\n' && is_space(line[last - 1]))
+            last--;
+        if (last == 0 || line[last - 1] != '\n') return n;
+        n = last;
+    }
+}
+
 weft_status weft_lines_take(const weft_source *source, const weft_lines *lines, int64_t i,
                             char **line, int64_t *n, weft_error *error)
 {
     const int64_t begin = lines->begins[i];
     WEFT_TRY(weft_source_take(source, line, lines->begins[i + 1] - begin, begin, error));
-    *n = lines->begins[i + 1] - begin;
-    while (*n > 0 && ((*line)[*n - 1] == '\n' || (*line)[*n - 1] == '\r'))
-        (*line)[--*n] = '\0';
+    *n = without_blank_lines(*line, lines->begins[i + 1] - begin);
+    (*line)[*n] = '\0';
     return WEFT_OK;
 }
 

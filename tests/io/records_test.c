@@ -193,6 +193,29 @@ static void test_tables_of_text(void)
     check_refused("open.csv", WEFT_USAGE, "not closed");
 }
 
+/* Of blanks alone: no record, and nothing of the one before. But a tab that separates says that two cells are empty. */
+static void test_blank_lines(void)
+{
+    static const char spaces[] = "n,word\n1,one\n  \n \r\n\n2, two \n ",
+                      tabs[] = "a\tb\n1\t2\n\t\n\t\r\n3\t4\n";
+    double x = 0;
+    write_bytes("spaces.csv", spaces, sizeof spaces - 1);
+    weft_records *records = open_good("spaces.csv");
+    CHECK_EQ_INT(weft_records_count(records), 2);
+    check_text(records, 0, 1, "one");
+    check_text(records, 1, 1, " two ");
+    weft_records_close(&records);
+    write_bytes("tabs.csv", tabs, sizeof tabs - 1);
+    records = open_good("tabs.csv");
+    CHECK_EQ_INT(weft_records_count(records), 4);
+    for (int64_t i = 0; i < 4; i++)
+        for (int field = 0; field < 2; field++) {
+            CHECK_EQ_INT(weft_records_read(records, i, field, 0, 1, &x, NULL), WEFT_OK);
+            CHECK(i == 1 || i == 2 ? x != x : x == (double)(2 * (i / 3) + field + 1));
+        }
+    weft_records_close(&records);
+}
+
 static void test_json_lines(void)
 {
     write_bytes("a.jsonl", jsonl, sizeof jsonl - 1);
@@ -347,6 +370,7 @@ int main(void)
     if (!own_folder_open("records")) return weft_test_report();
     RUN(test_arrays);
     RUN(test_tables_of_text);
+    RUN(test_blank_lines);
     RUN(test_json_lines);
     RUN(test_tar_groups_files_by_key);
     RUN(test_gzip_changes_nothing_but_the_file);

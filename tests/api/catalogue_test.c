@@ -116,6 +116,8 @@ static bool is_wrong(int p, int i)
 
 #include "catalogue_values.h"
 #include "catalogue_tensors.h"
+#include "catalogue_options.h"
+#include "catalogue_results.h"
 #include "catalogue_fixture.h"
 
 /* ---- one call, in a child -------------------------------------------------------------------- */

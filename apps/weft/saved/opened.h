@@ -13,11 +13,25 @@
 #include "weft/program.h"
 #include "weft/saved.h"
 
+/* The options by which it is opened. */
+#define OPENED_OPTIONS(group)                                                                      \
+    {"checkpoint",                                                                                 \
+     OPTION_TEXT,                                                                                  \
+     "",                                                                                           \
+     "PATH",                                                                                       \
+     group,                                                                                        \
+     "a run or checkpoint that has its variables; without it, the one it was saved with"},         \
+        {"mesh", OPTION_TEXT, "", "AXES", group, "as for gpt; without it, that of the file"},      \
+        {"layout", OPTION_TEXT,                                                                    \
+         "",       "RULES",                                                                        \
+         group,    "as for gpt; without it, that of the file, by the axes that the mesh has"},     \
+        {"zero", OPTION_CHOICE, "0", "STAGE", group, "as for gpt", "0 1 2 3"},                     \
+        APP_EXTEND_OPTIONS(group)
+
 typedef struct opened {
     const char *command; /* for what is said on stderr */
-    settings
-        *s; /* its options are mesh, layout, zero, checkpoint and those of APP_EXTEND_OPTIONS */
-    const char *path; /* of the file */
+    settings *s;         /* with OPENED_OPTIONS */
+    const char *path;    /* of the file */
     weft_graph *graph;
     const weft_saved *saved; /* the graph's */
     weft_mesh *mesh;

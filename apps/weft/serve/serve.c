@@ -17,14 +17,8 @@ static const option options[] = {
      "how clients call the program; without it, as its file, without .weft"},
     {"input", OPTION_LIST, "", "NAME=FILE ...", "Options",
      "inputs and variables that no request fills: a file of NumPy, x=x.npy, or a number"},
-    {"checkpoint", OPTION_TEXT, "", "PATH", "Options",
-     "a run or checkpoint that has its variables; without it, the one it was saved with"},
-    {"mesh", OPTION_TEXT, "", "AXES", "Options", "as for gpt; without it, that of the file"},
-    {"layout", OPTION_TEXT, "", "RULES", "Options",
-     "as for gpt; without it, that of the file, by the axes that the mesh has"},
-    {"zero", OPTION_CHOICE, "0", "STAGE", "Options", "as for gpt", "0 1 2 3"},
+    OPENED_OPTIONS("Options"),
     SERVE_OPTIONS("Serving"),
-    APP_EXTEND_OPTIONS("Options"),
 };
 const option_table serve_table = {
     .program = "weft serve",

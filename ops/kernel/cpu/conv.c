@@ -133,7 +133,9 @@ static void plan(weft_conv *c, const weft_call *call)
     find_windows(c, &t);
     sort_y(c, &t);
     sort_k(c, &t);
-    if (weft_conv_count(&c->k) == 0 || weft_conv_plan_rows(c) || weft_conv_plan_tiles(c)) return;
+    if (weft_conv_count(&c->k) == 0 || weft_conv_plan_winograd(c) || weft_conv_plan_rows(c) ||
+        weft_conv_plan_tiles(c))
+        return;
     weft_conv_plan_direct(c);
 }
 

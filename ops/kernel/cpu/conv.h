@@ -55,6 +55,19 @@ typedef struct weft_conv_rows {
     weft_conv_dims pad_outer;             /* of k, to the filter: without a window */
 } weft_conv_rows;
 
+/* How conv_winograd.c goes about it: tiles of 2 x 2 places of y, or to the filter of w, which are summed over. */
+typedef struct weft_conv_winograd {
+    bool is_to_filter;
+    int64_t places[2], tiles[2], by_place[2]; /* by window; in y, or to the filter in w */
+    int64_t at[2];                            /* of the first tile in x */
+    int64_t taps, by_tap[2], by_channel;      /* of tap 0, strides: in w, or to the filter in y */
+    int64_t by_feature;                       /* in w */
+    int64_t channels, features, n_tiles;
+    weft_conv_dims outer; /* of tiles, without windows */
+    /* An item is `panel` features of a block of tiles, or to the filter of `rows` channels */
+    int64_t panel, rows, n_blocks;
+} weft_conv_winograd;
+
 typedef struct weft_conv weft_conv;
 struct weft_conv {
     void (*run)(const weft_conv *c, weft_stream *stream); /* one of the ways */
@@ -75,6 +88,7 @@ struct weft_conv {
     bool is_w_matrix; /* w is read where it lies, by strides, a stretch of k at a time */
     bool is_by_k;     /* neighbours along k lie together in x, else those along m */
     weft_conv_rows rows;
+    weft_conv_winograd winograd;
 };
 
 int64_t weft_conv_count(const weft_conv_dims *dims);
@@ -95,6 +109,9 @@ static inline bool weft_conv_is_in(const weft_conv *c, const int64_t *at, int64_
     return true;
 }
 
+/* conv_winograd.c: 3 x 3 taps of stride 1 and many channels in f32, by fewer products; false: it is another one, or that would not
+ * pay, or there is no AVX-512. */
+bool weft_conv_plan_winograd(weft_conv *c);
 /* conv_rows.c: tiles of runs, x read where it lies; false: no processor with AVX-512, y's columns do not lie together, or all is
  * tiny. */
 bool weft_conv_plan_rows(weft_conv *c);

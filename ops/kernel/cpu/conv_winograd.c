@@ -3,9 +3,9 @@
  *
  * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make. Forward, a lane keeps the transformed filter of some features,
  * and tiles go past it, some at a time: they are transformed, multiplied as 16 matrices, and transformed back. To the filter, a lane
- * keeps the sums of some channels and features, and all tiles go past them. What lanes transform more than once costs less than to
- * share it would: 2 MB a lane hold all, and no memory is asked of the plan. Sums go along k, or along tiles, in pieces whose
- * length is always the same, so bits know nothing of panels and lanes.
+ * keeps the sums of some channels and features, and all tiles go past them. A tile is transformed anew for each panel of features:
+ * that is cheaper than to share it, fits 2 MB a lane, and asks the plan for no memory. Sums go along k, or along tiles, in pieces of
+ * one length, so bits depend on no panel or lane.
  * An element that is not finite makes a tile's others NaN; sums differ from the direct ones by rounding.
  */
 #include "cpu/conv_winograd.h"

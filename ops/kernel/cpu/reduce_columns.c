@@ -7,6 +7,8 @@
  */
 #include "cpu/reduce_merge.h"
 
+#include <string.h>
+
 enum { GROUP = 8, LONG_GROUP = 16 };
 
 /* `step` of each element of the rows, four rows at a time: what it goes on with is loaded and stored once for four. */
@@ -62,44 +64,69 @@ enum { GROUP = 8, LONG_GROUP = 16 };
 
 /* ---- the largest and the smallest, and where ------------------------------------------------- */
 
-#define NAN_f32(odd, best) ((odd) ? (double)NAN : (double)(best))
-#define NAN_f64(odd, best) ((odd) ? (double)NAN : (double)(best))
-#define NAN_i32(odd, best) ((void)(odd), (double)(best)) /* an integer is never NaN */
+/* Does one of both not equal itself? An integer always does. */
+#define ODD_f32(a, b) __builtin_isunordered(a, b)
+#define ODD_f64(a, b) __builtin_isunordered(a, b)
+#define ODD_i32(a, b) 0
+#define NAN_f32       (float)NAN
+#define NAN_f64       (double)NAN
+#define NAN_i32       0
 
-#define COMPARE(T, r, is_better)                                                                   \
-    {                                                                                              \
-        const T v = x[(r)*stride + i];                                                             \
-        best = v is_better best ? v : best;                                                        \
-        odd |= v != v;                                                                             \
-    }
-/* Exact in T, so the group's extreme enters as its elements would. */
+/* Of two elements, the first where they are equal. */
+#define BETTER(a, b, is_better) ((b)is_better(a) ? (b) : (a))
+/* Exact in T: rows enter the best so far, eight at once, and that enters the state in the end. A NaN stays. */
 #define EXTREME(name, T, suffix, is_better, JOIN)                                                  \
     WEFT_TARGET_CLONES static void name(double *restrict state, const void *data, int64_t stride,  \
                                         int64_t rows, int64_t n, int64_t index)                    \
     {                                                                                              \
         const T *restrict x = data;                                                                \
+        T best[WEFT_COLUMNS];                                                                      \
         (void)index;                                                                               \
+        if (rows == 0) return;                                                                     \
+        memcpy(best, x, (size_t)n * sizeof *best);                                                 \
         for (; rows >= GROUP; rows -= GROUP, x += GROUP * stride) {                                \
             for (int64_t i = 0; i < n; i++) {                                                      \
-                T best = x[i];                                                                     \
-                int odd = best != best;                                                            \
-                COMPARE(T, 1, is_better)                                                           \
-                COMPARE(T, 2, is_better)                                                           \
-                COMPARE(T, 3, is_better)                                                           \
-                COMPARE(T, 4, is_better)                                                           \
-                COMPARE(T, 5, is_better)                                                           \
-                COMPARE(T, 6, is_better)                                                           \
-                COMPARE(T, 7, is_better)                                                           \
-                const double v = NAN_##suffix(odd, best), a = state[i];                            \
-                state[i] = JOIN(a, v);                                                             \
+                const T *at = x + i;                                                               \
+                const T a = at[0], b = at[stride], c = at[2 * stride], d = at[3 * stride],         \
+                        e = at[4 * stride], f = at[5 * stride], g = at[6 * stride],                \
+                        h = at[7 * stride];                                                        \
+                const int odd = ODD_##suffix(a, b) | ODD_##suffix(c, d) | ODD_##suffix(e, f) |     \
+                                ODD_##suffix(g, h);                                                \
+                const T ab = BETTER(a, b, is_better), cd = BETTER(c, d, is_better),                \
+                        ef = BETTER(e, f, is_better), gh = BETTER(g, h, is_better),                \
+                        ad = BETTER(ab, cd, is_better), eh = BETTER(ef, gh, is_better),            \
+                        ah = BETTER(ad, eh, is_better);                                            \
+                const T all = BETTER(best[i], ah, is_better);                                      \
+                best[i] = odd ? NAN_##suffix : all;                                                \
             }                                                                                      \
         }                                                                                          \
         for (; rows > 0; rows--, x += stride)                                                      \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                const double v = (double)x[i], a = state[i];                                       \
-                state[i] = JOIN(a, v);                                                             \
-            }                                                                                      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                best[i] = JOIN(best[i], x[i]);                                                     \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const double v = (double)best[i], a = state[i];                                        \
+            state[i] = JOIN(a, v);                                                                 \
+        }                                                                                          \
     }
+
+/* Eight rows are added up in floats, halves by halves, and that in double. */
+WEFT_TARGET_CLONES static void column_sum_f32(double *restrict state, const void *data,
+                                              int64_t stride, int64_t rows, int64_t n,
+                                              int64_t index)
+{
+    const float *restrict x = data;
+    (void)index;
+    for (; rows >= GROUP; rows -= GROUP, x += GROUP * stride)
+        for (int64_t i = 0; i < n; i++) {
+            const float *at = x + i;
+            state[i] +=
+                (double)(((at[0] + at[stride]) + (at[2 * stride] + at[3 * stride])) +
+                         ((at[4 * stride] + at[5 * stride]) + (at[6 * stride] + at[7 * stride])));
+        }
+    for (; rows > 0; rows--, x += stride)
+        for (int64_t i = 0; i < n; i++)
+            state[i] += (double)x[i];
+}
 
 /* The first of the largest of a group, where NaN is the largest, and then the state. */
 #define ARGMAX(T, suffix, W)                                                                       \
@@ -196,7 +223,6 @@ enum { GROUP = 8, LONG_GROUP = 16 };
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 #define COLUMNS(T, suffix, W)                                                                      \
-    COLUMN(column_sum_##suffix, T, A, a += v)                                                      \
     EXTREME(column_max_##suffix, T, suffix, >, LARGER)                                             \
     EXTREME(column_min_##suffix, T, suffix, <, SMALLER)                                            \
     ARGMAX(T, suffix, W)
@@ -209,6 +235,8 @@ enum { GROUP = 8, LONG_GROUP = 16 };
 COLUMNS(float, f32, int32_t)
 COLUMNS(double, f64, int64_t)
 COLUMNS(int32_t, i32, int32_t)
+COLUMN(column_sum_f64, double, A, a += v)
+COLUMN(column_sum_i32, int32_t, A, a += v)
 FLOAT_COLUMNS(float, f32)
 FLOAT_COLUMNS(double, f64)
 

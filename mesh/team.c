@@ -6,7 +6,12 @@
  *
  * A member's part of a run may be begun by the member or, where parts do not wait for each other, by the caller
  * (weft_team_share). So a member whose core a stranger holds is waited for only if it is in the middle of its part. That is
- * seldom: threads that share their cores give them up between two parts (weft_stint_pass).
+ * seldom: members that share their cores give them up between two parts (weft_stint_pass).
+ *
+ * Nobody does the caller's part. So where a stranger is about, the caller is to have a core of its own. It gives none up. While a
+ * stranger holds its core a member soon sleeps, and the system moves the caller to that member's core. The system wakes the
+ * member there too, however, since it looks for an idle core and there is none; so the member leaves it (weft_sync_leave).
+ * And nobody yields: that costs a share of the core, in which the stranger then is.
  */
 #include "mesh_internal.h"
 
@@ -30,6 +35,10 @@ struct weft_team {
     weft_team_body body;
     void *argument;
     weft_patience patience;
+    bool has_core_each; /* as far as anybody knew */
+    /* ns: a stranger has wanted a core not long before that; 0: none has */
+    _Atomic int64_t shared_until;
+    _Atomic int core;    /* the caller's, as a stranger is about; -1: not known */
     int n_members;       /* started so far: destroy stops these */
     weft_team_view view; /* of all members' waits */
     member members[];
@@ -64,6 +73,43 @@ static uint32_t wait_change(weft_word *word, uint32_t old, weft_waiter wait)
     return now;
 }
 
+/* ---- beside strangers ---------------------------------------------------------------------------- */
+
+static bool has_stranger(weft_team *team)
+{
+    const int64_t until = weft_sync_load_relaxed(&team->shared_until);
+    return until != 0 && weft_sync_now() < until;
+}
+
+static weft_patience patience_now(weft_team *team, weft_patience usual)
+{
+    if (has_stranger(team)) usual.yields = 0;
+    return usual;
+}
+
+/* Between two parts. Who has no core of its own by right is beside its own kind, not beside strangers, and gives its core up. */
+static void pass(weft_team *team, member *m, bool gives)
+{
+    const int64_t before = m->stint.shared_until;
+    weft_stint_pass(&m->stint, gives || !team->has_core_each);
+    if (m->stint.shared_until != before && team->has_core_each)
+        weft_sync_store_relaxed(&team->shared_until, m->stint.shared_until);
+}
+
+static void show_core(weft_team *team)
+{
+    if (has_stranger(team)) weft_sync_store_relaxed(&team->core, weft_sync_core());
+}
+
+static void leave_to_caller(weft_team *team)
+{
+    if (!has_stranger(team)) return;
+    const int core = weft_sync_core();
+    if (core >= 0 && core == weft_sync_load_relaxed(&team->core)) weft_sync_leave(core);
+}
+
+/* ---- runs ---------------------------------------------------------------------------------------- */
+
 /* Who asks first has the member's part of this run: the member, or the caller in its place. */
 static bool begin(member *m, uint32_t run)
 {
@@ -83,15 +129,17 @@ static void *member_main(void *argument)
     member *self = argument;
     weft_team *team = self->team;
     for (uint32_t seen = 0;;) {
-        seen = wait_change(
-            &self->go, seen,
-            (weft_waiter){"the team to begin", 0, to_begin(team->patience), &self->sign, 0});
+        seen = wait_change(&self->go, seen,
+                           (weft_waiter){"the team to begin", 0,
+                                         patience_now(team, to_begin(team->patience)), &self->sign,
+                                         0});
+        leave_to_caller(team);
         if (!begin(self, seen)) continue;
         weft_sync_reads(&team->body);
         if (team->body == NULL) return NULL; /* the team is being destroyed */
         team->body(team->argument, self->index);
         if (weft_sync_sub(&team->left.value, 1) == 1) weft_word_wake(&team->left, WEFT_OF_THREADS);
-        weft_stint_pass(&self->stint);
+        pass(team, self, true);
     }
 }
 
@@ -103,6 +151,8 @@ weft_status weft_team_create(int n_members, weft_patience patience, weft_team **
     if (t == NULL) return weft_fail_memory(error, bytes);
     memset(t, 0, bytes);
     t->patience = patience;
+    t->has_core_each = patience.spins >= weft_patience_for(true).spins;
+    weft_sync_store_relaxed(&t->core, -1);
     t->view = (weft_team_view){
         .signs = (const char *)&t->members[0].sign, .stride = sizeof(member), .n = n_members};
     weft_team_show(&t->view);
@@ -138,13 +188,14 @@ static void call(weft_team *team, int n_called, weft_team_body body, void *argum
     weft_sync_writes(&team->body);
     team->body = body;
     team->argument = argument;
+    show_core(team);
     start_run(team, n_called);
 }
 
 static void await(weft_team *team)
 {
-    const weft_waiter wait = {"the others of the team", WEFT_ANY, team->patience,
-                              &team->members[0].sign, 0};
+    const weft_waiter wait = {"the others of the team", WEFT_ANY,
+                              patience_now(team, team->patience), &team->members[0].sign, 0};
     for (uint32_t left = weft_sync_load(&team->left.value); left != 0;)
         left = wait_change(&team->left, left, wait);
 }
@@ -179,7 +230,7 @@ void weft_team_share(weft_team *team, int n_called, weft_team_body body, void *a
     }
     if (n_called == 1) return;
     await(team);
-    weft_stint_pass(&team->members[0].stint);
+    pass(team, &team->members[0], false);
 }
 
 void weft_team_destroy(weft_team **team)

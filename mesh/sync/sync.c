@@ -60,17 +60,19 @@ void weft_waiter_end(weft_waiter *wait)
     wait->is_shown = false;
 }
 
-/* A stint is shorter than the time between two ticks of a common kernel (250 a second), at which it takes cores away. */
-enum { STINT_NS = 2500000, SHARED_NS = 100000000 };
+/* A stint is shorter than the time between two ticks of a common kernel (250 a second), at which it takes cores away. A core is
+ * given up by a nap, however short, and not by a yield: since 6.18 Linux takes the rest of its share from who yields, and a lane
+ * had a sixth of the core where it now has a third. */
+enum { STINT_NS = 2500000, SHARED_NS = 100000000, GIVEN_NS = 50000 };
 
-void weft_stint_pass(weft_stint *stint)
+void weft_stint_pass(weft_stint *stint, bool gives)
 {
     int64_t now = weft_system_now();
     if (now - stint->began < STINT_NS) return;
     int64_t n = weft_system_preempted();
     bool is_shared = n != stint->n_preempted; /* a stint has just begun, then */
-    if (!is_shared && now < stint->shared_until) {
-        weft_system_yield();
+    if (gives && !is_shared && now < stint->shared_until) {
+        weft_system_nap(GIVEN_NS);
         now = weft_system_now();
         const int64_t before = n;
         n = weft_system_preempted();
@@ -79,6 +81,16 @@ void weft_stint_pass(weft_stint *stint)
     if (is_shared) stint->shared_until = now + SHARED_NS;
     stint->n_preempted = n;
     stint->began = now;
+}
+
+int weft_sync_core(void)
+{
+    return weft_system_core();
+}
+
+void weft_sync_leave(int core)
+{
+    weft_system_leave(core);
 }
 
 void weft_word_sleep(weft_word *word, uint32_t old, weft_reach reach, int64_t timeout_ns,

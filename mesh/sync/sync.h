@@ -120,8 +120,13 @@ typedef struct weft_stint {
 } weft_stint;
 
 /* weft_stint_pass - between two pieces of work, while nobody waits for this thread: one that was preempted a moment ago gives its
- * core up, before it is taken from it in the middle of a piece for which others would wait. Costs a look at the clock. */
-void weft_stint_pass(weft_stint *stint);
+ * core up if it `gives`, before it is taken from it in the middle of a piece for which others would wait. Costs a look at the
+ * clock. */
+void weft_stint_pass(weft_stint *stint, bool gives);
+/* weft_sync_core - the core that this thread is on; -1: the system does not say. weft_sync_leave - it goes on on another one, if
+ * it may; what it may be on afterwards is what it was before. */
+int weft_sync_core(void);
+void weft_sync_leave(int core);
 
 /* A number that threads sleep on until it changes; zero at first. */
 typedef struct weft_word {

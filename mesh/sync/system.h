@@ -18,6 +18,8 @@ void weft_system_yield(void);
 void weft_system_nap(int64_t ns);
 int64_t weft_system_now(void);
 int64_t weft_system_preempted(void); /* times that this thread had to leave its core to another */
+int weft_system_core(void);
+void weft_system_leave(int core);
 void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,
                        int64_t timeout_ns);
 void weft_system_wake(const _Atomic uint32_t *word, bool is_shared);
@@ -78,6 +80,22 @@ static inline int64_t weft_system_preempted(void)
 {
     struct rusage used;
     return getrusage(RUSAGE_THREAD, &used) == 0 ? (int64_t)used.ru_nivcsw : 0;
+}
+
+static inline int weft_system_core(void)
+{
+    return sched_getcpu();
+}
+
+/* Two calls: somebody who sets the thread's cores between them has done so in vain. */
+static inline void weft_system_leave(int core)
+{
+    cpu_set_t all, others;
+    if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return;
+    others = all;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+    (void)sched_setaffinity(0, sizeof all, &all);
 }
 
 static inline void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,

@@ -5,10 +5,10 @@
  * phase) go with it, if that is cheaper by the cost function. Each saved exchange is a saved latency, and joined data
  * are packed and unpacked. Large ones stay alone and where they are.
  *
- * Nothing grows: an exchange moves only where what then lives longer is no more than what no longer does, and a joined one
- * has no more in memory beside it than the plan has elsewhere. Where the arena is larger all the same, since its gaps lie
- * otherwise, it is tried again with less room. All is decided by rank 0's boxes, which are the largest, so that the order
- * of exchanges is one on all ranks.
+ * An exchange moves only where what then lives longer is no more than what no longer does. A joined one has no more in memory
+ * beside it than the plan has elsewhere, and WEFT_JOIN_SPARE bytes. The less a plan holds, the less it has elsewhere, but it saves as
+ * much by joining. Where the arena grows by more than that all the same, since its gaps lie otherwise, it is tried again with less
+ * room. All is decided by rank 0's boxes, which are the largest, so that the order of exchanges is one on all ranks.
  */
 #include "passes.h"
 #include "regions.h"
@@ -379,7 +379,8 @@ static weft_status try_order(bucketing *j, weft_trial *before, int n_left, bool 
     weft_trial *after;
     int64_t had, has;
     WEFT_TRY(weft_trial_open(j->plan, j->ordered, j->n_ordered, &after, j->error));
-    WEFT_TRY(weft_trial_fits(after, before, (weft_allowance){0}, fits, j->error));
+    WEFT_TRY(
+        weft_trial_fits(after, before, (weft_allowance){.more = WEFT_JOIN_SPARE}, fits, j->error));
     if (!*fits) {
         WEFT_TRY(weft_trial_bytes(before, &had, j->error));
         WEFT_TRY(weft_trial_bytes(after, &has, j->error));
@@ -390,7 +391,7 @@ static weft_status try_order(bucketing *j, weft_trial *before, int n_left, bool 
     return WEFT_OK;
 }
 
-/* Try until the arena is no larger than it was; false: it always is, or there is nothing to join. */
+/* Try until the arena is no larger than it may be; false: it always is, or there is nothing to join. */
 static weft_status find_order(bucketing *j, bool *is_found)
 {
     weft_trial *before;
@@ -399,7 +400,7 @@ static weft_status find_order(bucketing *j, bool *is_found)
     WEFT_TRY(order_steps(j));
     if (!j->has_joined) return WEFT_OK;
     WEFT_TRY(weft_trial_open(j->plan, j->plan->steps, j->plan->n_steps, &before, j->error));
-    j->room = before->packing.floor;
+    j->room = before->packing.floor + WEFT_JOIN_SPARE;
     for (int i = 0; i < MOST_TRIES && !*is_found; i++) {
         WEFT_TRY(order_steps(j));
         if (!j->has_joined) break;

@@ -59,6 +59,8 @@ weft_status weft_pass_copy_casts(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse(weft_plan *plan, weft_error *error);
 weft_status weft_pass_fuse_horizontal(weft_plan *plan, weft_error *error);
 weft_status weft_pass_order(weft_plan *plan, weft_error *error);
+/* The arena of rank 0 may have so many bytes more by what bucket joins. */
+enum { WEFT_JOIN_SPARE = 8 << 10 };
 weft_status weft_pass_bucket(weft_plan *plan, weft_error *error);
 weft_status weft_pass_hoist(weft_plan *plan, weft_error *error);
 weft_status weft_pass_prefetch(weft_plan *plan, weft_error *error);

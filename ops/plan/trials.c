@@ -118,7 +118,7 @@ static int64_t least_of(const weft_trial *trial)
 
 static int64_t allowed_by(int64_t before, weft_allowance allowance)
 {
-    const int64_t more = allowance.divisor > 0 ? before / allowance.divisor : 0;
+    const int64_t more = allowance.more + (allowance.divisor > 0 ? before / allowance.divisor : 0);
     const int64_t most = before < INT64_MAX - more ? before + more : INT64_MAX;
     return most > allowance.least ? most : allowance.least;
 }

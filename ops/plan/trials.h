@@ -23,10 +23,10 @@ weft_status weft_trial_open(weft_plan *plan, weft_step *steps, uint32_t n_steps,
                             weft_error *error);
 void weft_trial_close(weft_trial **trial);
 
-/* The most that an arena may have, by one that was before: as much, a `divisor`-th of it more (0: nothing), and whatever that
- * is, `least`. */
+/* The most that an arena may have, by one that was before: as much, a `divisor`-th of it more (0: nothing) and `more` bytes, and
+ * whatever that is, `least`. */
 typedef struct weft_allowance {
-    int64_t divisor, least;
+    int64_t divisor, more, least;
 } weft_allowance;
 
 /* weft_trial_fits - whether `after` has no more than `before` allows. Local. */

@@ -103,7 +103,7 @@ def memory_left():
 class Worker:
     alive = []  # to be ended, however this program ends
 
-    def __init__(self, name, command, environment):
+    def __init__(self, name, command, environment, is_hurried=True):
         self.name, self.blocks, self.calls = name, 1, 1
         self.said = tempfile.TemporaryFile(mode="w+")  # stderr
         try:
@@ -114,7 +114,8 @@ class Worker:
             raise Failed(f"{command[0]}: {error.strerror}")
         Worker.alive.append(self)
         Guardian.tell(self.process.pid)
-        hurry(self.process.pid)
+        if is_hurried:
+            hurry(self.process.pid)
         self.pending = b""
 
     # -- lines

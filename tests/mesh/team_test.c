@@ -1,6 +1,7 @@
 /* team_test: runs reach exactly the members called, also after these have gone to sleep. */
 #include "mesh_internal.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -95,6 +96,28 @@ static void test_what_a_member_has_not_begun_the_caller_does(void)
     weft_team_destroy(&team);
 }
 
+/* It may be on the same cores afterwards, on one alone too. */
+static void test_who_leaves_a_core_may_come_back(void)
+{
+    cpu_set_t before, after, one;
+    CHECK_EQ_INT(sched_getaffinity(0, sizeof before, &before), 0);
+    for (int i = 0; i < 20; i++) {
+        weft_sync_leave(i < 10 ? weft_sync_core() : i - 12); /* some that there are not */
+        CHECK_EQ_INT(sched_getaffinity(0, sizeof after, &after), 0);
+        CHECK(CPU_EQUAL(&before, &after));
+    }
+    const int core = weft_sync_core();
+    if (core < 0) return;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    CHECK_EQ_INT(sched_setaffinity(0, sizeof one, &one), 0);
+    weft_sync_leave(core);
+    CHECK_EQ_INT(weft_sync_core(), core);
+    CHECK_EQ_INT(sched_getaffinity(0, sizeof after, &after), 0);
+    CHECK(CPU_EQUAL(&one, &after));
+    CHECK_EQ_INT(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
 static void test_a_team_of_one_is_its_caller(void)
 {
     weft_error error = {0};
@@ -114,6 +137,7 @@ int main(void)
     RUN(test_sleepers_wake);
     RUN(test_the_caller_sleeps_until_the_last_is_done);
     RUN(test_what_a_member_has_not_begun_the_caller_does);
+    RUN(test_who_leaves_a_core_may_come_back);
     RUN(test_a_team_of_one_is_its_caller);
     return weft_test_report();
 }

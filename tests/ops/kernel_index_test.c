@@ -176,10 +176,9 @@ static void test_scatter_add_sums_rows_of_one_id(void)
         }
 }
 
-/* So large that lanes clear it together, and its last piece is not a whole one. */
-static void test_scatter_add_to_a_large_table(void)
+static void check_large_table(int64_t n_ids)
 {
-    const part vocab = {"vocab", 3100, 50, 3051}, batch = {"batch", 40, 0, 40},
+    const part vocab = {"vocab", 3100, 50, 3051}, batch = {"batch", n_ids, 0, n_ids},
                embed = {"embed", 67, 0, 67};
     for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
         if (weft_dtype_computes((weft_dtype)dtype) != (weft_dtype)dtype) continue;
@@ -189,6 +188,18 @@ static void test_scatter_add_to_a_large_table(void)
         call.out[0] = view_of((weft_dtype)dtype, 2, (part[]){vocab, embed});
         check_scatter(&call, &(weft_dim_attributes){"vocab", vocab.size});
     }
+}
+
+/* So large that lanes clear it together, and its last piece is not a whole one. */
+static void test_scatter_add_to_a_large_table(void)
+{
+    check_large_table(40);
+}
+
+/* So many ids that lanes share them out by the rows that they point to, and list them in more than one list. */
+static void test_scatter_add_of_many_rows_to_a_large_table(void)
+{
+    check_large_table(2500);
 }
 
 static void test_empty_boxes(void)
@@ -215,6 +226,7 @@ int main(void)
     RUN(test_another_dtype_comes_out);
     RUN(test_scatter_add_sums_rows_of_one_id);
     RUN(test_scatter_add_to_a_large_table);
+    RUN(test_scatter_add_of_many_rows_to_a_large_table);
     RUN(test_empty_boxes);
     streams_close();
     return weft_test_report();

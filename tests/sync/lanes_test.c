@@ -141,6 +141,12 @@ static void test_runs_of_a_team_reach_those_called_and_end(void)
         explore("3 members that sleep", run_team, &sleeps, (schedule_options){.n_preemptions = 2});
         explore("3 members at random", run_team, &both,
                 (schedule_options){.seed = 5, .most_runs = weft_test_cases(5000)});
+        team_runs beside = {2, 5, weft_patience_for(true), runs[k], {0}};
+        explore("2 members beside strangers", run_team, &beside,
+                (schedule_options){.n_preemptions = 1, .has_strangers = true});
+        explore("2 members beside strangers, at random", run_team, &beside,
+                (schedule_options){
+                    .seed = 6, .most_runs = weft_test_cases(2000), .has_strangers = true});
     }
 }
 

@@ -306,9 +306,22 @@ int64_t weft_system_now(void)
     return s.clock += NS_A_LOOK;
 }
 
+/* Mostly not since it was asked last, so that the next stint ends with a nap. */
 int64_t weft_system_preempted(void)
 {
-    return 0; /* nobody gives up a core: at which step others go on is tried anyway */
+    enum { LOOKS = 16 };
+    const bool has_strangers = s.is_running && s.options->has_strangers;
+    return has_strangers ? 1 + s.clock / (LOOKS * NS_A_LOOK) : 0;
+}
+
+int weft_system_core(void)
+{
+    return s.is_running && s.options->has_strangers ? 0 : -1;
+}
+
+void weft_system_leave(int core)
+{
+    (void)core; /* where a thread is changes nothing here */
 }
 
 void weft_system_sleep(const _Atomic uint32_t *word, uint32_t old, bool is_shared,

@@ -28,6 +28,8 @@ typedef struct schedule_options {
     uint64_t seed;     /* other than 0: random orders, with any number of preemptions */
     /* a sleep with a time limit may be needed to go on: the code says why that is right */
     bool may_oversleep;
+    bool
+        has_strangers; /* threads are told that they were preempted, and that all are on one core */
 } schedule_options;
 
 typedef struct schedule_report {

@@ -149,11 +149,14 @@ static bool has_room(const relaying *r)
     return r->n_legs + 7 <= WEFT_MOST_LEGS;
 }
 
+/* Of the next block, or no further ahead than that of all but relays is: a block of several pieces is not kept. */
 static void add_asks(relaying *r, const weft_act *begin, const weft_act *end)
 {
+    const int ahead = r->making->segment->n_row_dims == 0 ? WEFT_BLOCK : 0;
     for (const weft_act *act = begin; act < end && has_room(r); act++)
-        add_leg(r,
-                (weft_relay_leg){.run = r->width->ask, .rest = weft_rest_none, .ref = act->x[0]});
+        add_leg(
+            r, (weft_relay_leg){
+                   .run = r->width->ask, .rest = weft_rest_none, .ref = act->x[0], .ahead = ahead});
 }
 
 /* The act goes on with the tile, or with what it has loaded into it. */

@@ -94,13 +94,42 @@ static void collapse(collapsing *c)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-static void cut_row(weft_space *s, bool has_rows)
+/* Whether each op hands its elements on to the next one alone, in registers (loop_relay.c). */
+static bool is_relayed(const weft_space *s, const weft_loop *loop)
+{
+    for (int k = 0; k < loop->n_in; k++)
+        if (loop->in[k].bytes != sizeof(float)) return false;
+    for (int k = 0; k < loop->n_ops; k++) {
+        const weft_loop_op *op = &loop->op[k];
+        const int before = loop->n_in + k - 1;
+        int n_before = 0;
+        if (op->relay == NULL || op->n_in > 2 || s->index_stride[k][s->n_dims - 1] != 0)
+            return false;
+        for (int i = 0; i < op->n_in; i++) {
+            if (op->in[i] >= loop->n_in && op->in[i] != before) return false;
+            n_before += op->in[i] == before;
+        }
+        if (k > 0 && n_before != 1) return false;
+    }
+    return loop->n_out == 1 && loop->out[0] == loop->n_in + loop->n_ops - 1;
+}
+
+/* Pieces of a block where there are no rows: what is done once for a block is no small part of a relay's work. */
+enum { LEAST_BLOCKS = 64, MOST_RELAYED = 8 };
+static int64_t most_pieces(const weft_space *s, const weft_loop *loop, int64_t n)
+{
+    if (n < 2 * LEAST_BLOCKS || !is_relayed(s, loop)) return 1;
+    return n / LEAST_BLOCKS < MOST_RELAYED ? n / LEAST_BLOCKS : MOST_RELAYED;
+}
+
+static void cut_row(weft_space *s, const weft_loop *loop, bool has_rows)
 {
     s->piece = 1;
     if (s->row == 0) return;
     s->piece = weft_row_part(s->row);
     const int64_t n = (s->row + s->piece - 1) / s->piece;
-    int64_t most = has_rows ? MOST_WORKED / (s->piece * (s->n_in + s->n_ops)) : 1;
+    int64_t most =
+        has_rows ? MOST_WORKED / (s->piece * (s->n_in + s->n_ops)) : most_pieces(s, loop, n);
     if (most > WEFT_PARTS) most = WEFT_PARTS;
     if (most < 1) most = 1;
     const int64_t blocks = (n + most - 1) / most;
@@ -109,12 +138,12 @@ static void cut_row(weft_space *s, bool has_rows)
 }
 
 /* Several rows make a block where they are short; where they are reduced, at most as many as a state has columns. */
-static void cut(weft_space *s, bool has_rows)
+static void cut(weft_space *s, const weft_loop *loop, bool has_rows)
 {
     s->row = s->n_rows = s->rows = 1;
     for (int d = 0; d < s->n_dims; d++)
         *(d < s->n_outer ? &s->n_rows : &s->row) *= s->size[d];
-    cut_row(s, has_rows);
+    cut_row(s, loop, has_rows);
     const int64_t most = has_rows ? WEFT_COLUMNS : WEFT_BLOCK;
     if (has_rows || s->row < SHORT_ROW) s->rows = s->row > 0 ? WEFT_BLOCK / s->row : most;
     if (s->rows > most) s->rows = most;
@@ -205,7 +234,7 @@ weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loo
         s->data[k] = segment->in[k].data;
     WEFT_TRY(find_apart(s, segment, arena, error));
     collapse(&(collapsing){s, loop, segment, 0});
-    cut(s, segment->n_row_dims > 0);
+    cut(s, loop, segment->n_row_dims > 0);
     for (int k = 0; k < loop->n_ops; k++) {
         env[k] = loop->op[k].env;
         s->index_begin[k] = segment->index[k].begin;

@@ -1,4 +1,4 @@
-"""_c: the C library by ctypes. Types and prototypes are those of the headers, read at import; none is written here.
+"""_c: the C library by ctypes. Types and prototypes are those of the headers, each read when it is used first; none is written here.
 
     from weft import c
     c.lib.weft_mesh_n_ranks(mesh.handle)    # any function of any public header, with its types
@@ -7,8 +7,9 @@
 import ctypes
 import glob
 import os
+import threading
 
-from . import _headers
+from . import _headers, _index
 
 BASIC = {
     "bool": ctypes.c_bool, "char": ctypes.c_char, "signed char": ctypes.c_byte, "unsigned char": ctypes.c_ubyte,
@@ -93,40 +94,83 @@ def _parameter(parameter):
     return ctypes.POINTER(type_of_field({"type": parameter["type"], "length": lengths[1:]}))
 
 
-def _declare_types():
-    for name in model["structs"]:
-        types[name] = type(name, (ctypes.Structure,), {})
-    for name in model["enums"]:
-        types[name] = ctypes.c_int
-    for name, described in model["callbacks"].items():
-        types[name] = _callback(described)
-    for name, described in model["structs"].items():
-        _fill(name, described)
+class _Types(dict):
+    """ctypes' types by their names in C, each made when it is asked for first, with those that it is made of."""
+
+    def __init__(self):
+        super().__init__(BASIC)
+        self.update({"FILE": type("FILE", (ctypes.Structure,), {}), "va_list": ctypes.c_void_p})
+        self.begun, self.depth = {}, 0  # structs without their fields, which no other thread sees
+
+    def __missing__(self, name):
+        with _making:
+            if not (name in self or name in self.begun):
+                self.depth += 1
+                try:
+                    self.begun[name] = self._begin(name)
+                    if self.depth == 1:
+                        self._end()
+                finally:
+                    self.depth -= 1
+                    if self.depth == 0:
+                        self.begun = {}
+            return self.begun.get(name) or self[name]
+
+    @staticmethod
+    def _begin(name):
+        if name in model["enums"]:
+            return ctypes.c_int
+        if name in model["callbacks"]:
+            return _callback(model["callbacks"][name])
+        if name not in model["structs"]:
+            raise KeyError(name)
+        return type(name, (ctypes.Structure,), {})
+
+    def _end(self):
+        """Of all that was begun, and of what that asks for."""
+        done = 0
+        while done < len(self.begun):
+            for name in list(self.begun)[done:]:
+                self._fill(name)
+                done += 1
+        self.update(self.begun)
+
+    def _fill(self, name):
+        """Fields, those of structs inside first."""
+        fields = model["structs"].get(name, {"fields": None})["fields"]
+        made = self[name]
+        if fields is None or hasattr(made, "_fields_"):
+            return
+        for field in fields:
+            if field["type"] in model["structs"]:
+                self._fill(field["type"])
+        made._fields_ = [(field["name"], type_of_field(field)) for field in fields]
 
 
-def _fill(name, described):
-    """Fields, those of structs inside first."""
-    if described["fields"] is None or hasattr(types[name], "_fields_"):
-        return
-    for field in described["fields"]:
-        if field["type"] in model["structs"]:
-            _fill(field["type"], model["structs"][field["type"]])
-    types[name]._fields_ = [(field["name"], type_of_field(field)) for field in described["fields"]]
+class _Library(ctypes.CDLL):
+    """Its functions have the headers' types."""
 
-
-def _declare_functions():
-    for name, function in functions.items():
-        try:
-            entry = getattr(lib, name)
-        except AttributeError:
-            raise ImportError(f"weft: {function['header']} declares {name}, and {lib._name} does not have it") from None
+    def __getattr__(self, name):
+        if name not in functions:
+            return super().__getattr__(name)
+        entry, function = self[name], functions[name]
         entry.argtypes = [_parameter(parameter) for parameter in function["parameters"]]
         entry.restype = type_of(function["returns"])
+        setattr(self, name, entry)
+        return entry
+
+
+def _check_functions():
+    for name in functions.names():
+        try:
+            lib[name]
+        except AttributeError:
+            raise ImportError(f"weft: {functions[name]['header']} declares {name}, and {lib._name} does not have it") from None
 
 
 def _opened(path):
     try:
-        return ctypes.CDLL(path)
+        return _Library(path)
     except OSError as error:
         way_out = "; MPI is that of the machine, so install it (Debian: libopenmpi3)" if "libmpi" in str(error) else ""
         raise ImportError(f"weft: {path} cannot be loaded: {error}{way_out}") from None
@@ -150,10 +194,10 @@ def _load(path):
 
 
 _path, _root = _find()
-model = _headers.read(_headers.find(_root))
+_making = threading.RLock()
+os.register_at_fork(after_in_child=_making._at_fork_reinit)
+model = _index.index(_headers.find(_root))
+constants, functions = model["constants"], model["functions"]
 lib = _load(_path) if _root == os.path.dirname(os.path.abspath(__file__)) else _opened(_path)
-constants = model["constants"]
-functions = {function["name"]: function for function in model["functions"]}
-types = {**BASIC, "FILE": type("FILE", (ctypes.Structure,), {}), "va_list": ctypes.c_void_p}
-_declare_types()
-_declare_functions()
+types = _Types()
+_check_functions()

@@ -3,7 +3,7 @@
     model = read(find("/usr"))              # or find("."), a source tree
     model["functions"][0]                   # {"name": "weft_version", "returns": "const char *", "parameters": [], ...}
 
-    python3 _headers.py [ROOT]              # the same as JSON
+    python3 _headers.py [ROOT]              # what read() gives, as JSON
 
 The headers are written in a small part of C, and this reads no more than that part: a declaration that it does not
 understand is a HeaderError with file and line, never a guess. Nothing but Python itself is needed.
@@ -56,32 +56,57 @@ def find(root):
 
 def read(folders):
     """The model (see above) of every header in these folders."""
-    reader = _Reader(folders)
-    for header in sorted(reader.paths):
-        reader.include(header)
-    return reader.model
+    model = {
+        "functions": [], "variables": [], "callbacks": {}, "structs": {}, "enums": {}, "typedefs": {}, "constants": {}, "inlines": [],
+    }  # fmt: skip
+    Reader(folders, model, Declaration.read).read_all()
+    return model
 
 
-class _Reader:
-    """All headers, each once, those it includes before it."""
+class Declaration:
+    """One declaration, or what stands between two of them: rows of a header, (line, text)."""
 
-    def __init__(self, folders):
+    __slots__ = ("reader", "header", "rows", "is_read")
+
+    def __init__(self, reader, header, rows):
+        self.reader, self.header, self.rows, self.is_read = reader, header, rows, False
+
+    def read(self):
+        if self.is_read:  # now, by what asks for a name that stands in it
+            return
+        self.is_read, tokens = True, []
+        try:
+            for line, row in self.rows:
+                tokens += Reader.tokens(f"{self.header}:{line}", row, line)
+            _Declarations(self.reader, self.header, tokens).read_all()
+        finally:
+            self.is_read = False
+
+
+INLINE = ("static", "WEFT_INLINE", "WEFT_HOST_DEVICE")  # how functions begin that no library has
+
+
+class Reader:
+    """All headers, each once, those it includes before it. take: what is done with a declaration."""
+
+    def __init__(self, folders, model, take):
         self.paths = {}
         for folder in folders:
-            for at, _, names in os.walk(folder):
+            for at, inner, names in os.walk(folder):
                 inside = os.path.relpath(at, folder)
-                if inside != "." and inside.split(os.sep)[0] != "weft":
-                    continue  # an installed prefix is shared with others
+                if inside == ".":
+                    inner[:] = [name for name in inner if name == "weft"]  # an installed prefix is shared with others
                 for name in names:
                     if name.endswith(".h") and (inside != "." or name == "weft.h"):
                         path = os.path.join(at, name)
                         self.paths[os.path.normpath(os.path.join(inside, name)).replace(os.sep, "/")] = path
         self.seen = set()
         self.macros = {}  # name: a number, or None for any other text
-        self.model = {
-            "functions": [], "variables": [], "callbacks": {}, "structs": {}, "enums": {}, "typedefs": {},
-            "constants": {}, "inlines": [],
-        }  # fmt: skip
+        self.model, self.take = model, take
+
+    def read_all(self):
+        for header in sorted(self.paths):
+            self.include(header)
 
     def include(self, header):
         if header in self.seen:
@@ -89,26 +114,47 @@ class _Reader:
         self.seen.add(header)
         with open(self.paths[header], encoding="utf-8") as file:
             text = file.read()
-        _Declarations(self, header, self.preprocess(header, text)).read_all()
+        for rows in self.declarations(self.preprocess(header, text)):
+            self.take(Declaration(self, header, rows))
 
     def preprocess(self, header, text):
-        """Tokens (kind, text, line) without comments and directives; what is included is read on the way."""
+        """Rows (line, text) without comments and directives; what is included is read on the way."""
         text = re.sub(r"/\*.*?\*/|//[^\n]*", lambda found: " " + "\n" * found.group().count("\n"), text, flags=re.S)
         text = text.replace("\\\n", "\0")  # a continued line counts once more below
-        tokens, taken, line = [], [], 0
+        rows, taken, line = [], [], 0
         for row in text.split("\n"):
             line += 1
-            where = f"{header}:{line}"
-            continued = row.count("\0")
-            row = row.replace("\0", " ")
-            if row.lstrip().startswith("#"):
-                self.directive(where, row.strip()[1:].strip(), taken)
+            row = row.strip()
+            if not row:
+                continue
+            continued = 0
+            if "\0" in row:
+                continued, row = row.count("\0"), row.replace("\0", " ")
+            if row[0] == "#":
+                self.directive(f"{header}:{line}", row[1:].strip(), taken)
             elif all(taken):
-                tokens += self.tokens(where, row, line)
+                rows.append((line, row))
             line += continued
         if taken:
             raise HeaderError(f"{header}: an #if without its #endif")
-        return tokens
+        return rows
+
+    @staticmethod
+    def declarations(rows):
+        """Rows of one declaration each: to the semicolon, or of a function that is inline to the brace, where no brace is open."""
+        one, depth = [], 0
+        for at in rows:
+            row = at[1]
+            if not one and row in ("WEFT_BEGIN", "WEFT_END"):
+                continue
+            one.append(at)
+            if "{" in row or "}" in row:
+                depth += row.count("{") - row.count("}")
+            if depth == 0 and (row[-1] == ";" or row[-1] == "}" and one[0][1].startswith(INLINE)):
+                yield one
+                one = []
+        if one:
+            yield one
 
     @staticmethod
     def tokens(where, row, line):
@@ -174,6 +220,7 @@ class _Declarations:
     def __init__(self, reader, header, tokens):
         self.model, self.header, self.reader = reader.model, header, reader
         self.tokens, self.at = tokens, 0
+        self.within = None  # the struct whose fields are read: a callback of a table may be handed the table
 
     # ---- tokens
 
@@ -272,8 +319,7 @@ class _Declarations:
     def struct(self):
         self.take("struct")
         name = self.take_name()
-        # Known from here on: a callback of a table may be handed the table.
-        self.model["structs"][name] = {"header": self.header, "fields": None}
+        self.within = name
         self.take("{")
         fields = []
         while not self.accept("}"):
@@ -282,7 +328,7 @@ class _Declarations:
             while self.accept(","):
                 fields.append(self.declarator(base))
             self.take(";")
-        self.model["structs"][name]["fields"] = fields
+        self.model["structs"][name] = {"header": self.header, "fields": fields}
         return name
 
     def inline(self):
@@ -327,7 +373,7 @@ class _Declarations:
                 words.append(self.take())
         name = " ".join(words)
         known = (BASIC, self.model["structs"], self.model["enums"], self.model["typedefs"], self.model["callbacks"])
-        if words[0] not in WORDS and not any(name in names for names in known):
+        if words[0] not in WORDS and name != self.within and not any(name in names for names in known):
             self.fail(f"{name} is no type that was declared")
         const = self.accept("const") or const
         return f"const {name}" if const else name
@@ -402,8 +448,9 @@ class _Declarations:
         if self.accept("~"):
             return ~self.operand()
         word = self.take()
-        if word in self.model["constants"]:
-            return self.model["constants"][word]
+        number = self.model["constants"].get(word)
+        if number is not None:
+            return number
         if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*", word):
             self.fail(f"{word} is no number that was declared")
         digits = word.rstrip("uUlL")

@@ -12,6 +12,7 @@ import numpy
 
 from . import _call, _numbers, _values
 from ._convert import from_c
+from ._input import Input
 from ._interrupt import Deferred
 from ._record import Info, Node, Type, said_place, values_in
 from ._stored import Stored
@@ -71,9 +72,8 @@ class Compiled:
     """One recorded structure as a program: inputs and outputs by place."""
 
     def __init__(self, program, inputs, outs, states, is_step, is_random):
-        self.program, self.inputs, self.outs, self.states = program, inputs, outs, states
+        self.program, self.inputs, self.outs, self.states = program, [Input(program, value) for value in inputs], outs, states
         self.is_step, self.is_random = is_step, is_random
-        self.written = [None] * len(inputs)  # the nodes whose numbers the inputs hold
         self.unread = []  # (weak node, number of the output), of the last run
         self.next_run = None  # the number that the program gives its next run
 
@@ -110,6 +110,8 @@ class Session:
         self.waits = False  # whether a variable has numbers that its holder has not yet
         self.holder = None  # the program that has the variables
         self.programs, self.pending, self.by_place = {}, [], {}
+        self.inputs = {}  # where the numbers of a line's last tensor went, by line and type
+        self.is_running = False
         self.steps = self.draws = 0
         self.also = []  # updates of layers (batch norm), for the next step
         self.trace = None  # what is being recorded for jit, or for the body of a scan
@@ -139,7 +141,10 @@ class Session:
     def close(self):
         """Its programs and variables go. What was read before stays; anything else of it is refused."""
         self.is_closed = True
-        self.programs, self.holder, self.pending, self.by_place = {}, None, [], {}
+        for compiled in self.programs.values():
+            for one in compiled.inputs:
+                one.let_go()
+        self.programs, self.holder, self.pending, self.by_place, self.inputs = {}, None, [], {}, {}
         if Session.current is self:
             Session.current = None
 
@@ -286,15 +291,20 @@ class Session:
     def run(self, compiled, inputs, outs):
         """Once, with the numbers of these nodes; the outputs are those of `outs`."""
         compiled.settle()
-        for at, node in enumerate(inputs):
-            if compiled.written[at] is not node:
-                compiled.program._write_ready(compiled.inputs[at], data_of(node))
-                compiled.written[at] = node
+        for one, node in zip(compiled.inputs, inputs):
+            if not one.has(node):
+                one.fill(node, data_of(node))
+                if node.place and one.see():
+                    self.inputs[id(node.place[0]), node.place[1], node.type] = one
         if self.waits:
             self._write_states(compiled)
         runs = self._number_run(compiled)
         with Deferred() as ctrl_c:
-            compiled.program._run_once(ctrl_c.may_stop)
+            self.is_running = True
+            try:
+                compiled.program._run_once(ctrl_c.may_stop)
+            finally:
+                self.is_running = False
             compiled.next_run = runs + 1
             self.steps += compiled.is_step
             for state in compiled.changes:
@@ -466,10 +476,12 @@ def data_of(node):
         if node.home is None:
             session.flush([node])
         if node.data is None:
-            compiled, at = node.home
-            session.check()
-            with session.lock:
-                node.data, node.home = compiled.read(at), None
+            with session.lock:  # where another thread may have read it, or let it go
+                if node.data is None:
+                    home, at = node.home
+                    if type(home) is not Input:  # which is there as long as somebody has it
+                        session.check()
+                    node.data, node.home = home.read(at), None
     return node.data
 
 

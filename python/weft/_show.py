@@ -1,9 +1,13 @@
 """_show: how tensors look: a line and numbers; in a notebook their shards as a picture."""
-import html
-
 import numpy
 
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#9c755f")
+
+
+def _escaped(text):
+    import html  # of notebooks alone
+
+    return html.escape(text)
 
 
 def splits_of(session, dims):
@@ -50,14 +54,14 @@ def svg_of(session, dims):
             x, y, w, h = column * width / columns, row * height / rows, width / columns, height / rows
             cells.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" fill="{_COLOURS[at % 8]}" stroke="white">'
                          f"<title>block {at}</title></rect>")
-    names = " by ".join(html.escape(f"{dim.name}:{dim.size}") for dim in last) or "scalar"
+    names = " by ".join(_escaped(f"{dim.name}:{dim.size}") for dim in last) or "scalar"
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height + 18}">{"".join(cells)}'
-            f'<text x="0" y="{height + 14}" font-size="12">{names}: {html.escape(spec_of(session, dims))}</text></svg>')
+            f'<text x="0" y="{height + 14}" font-size="12">{names}: {_escaped(spec_of(session, dims))}</text></svg>')
 
 
 def html_of(tensor):
     node = tensor._weft_node
-    return f"<div>{svg_of(node.session, node.type.dims)}<pre>{html.escape(text_of(tensor))}</pre></div>"
+    return f"<div>{svg_of(node.session, node.type.dims)}<pre>{_escaped(text_of(tensor))}</pre></div>"
 
 
 # ---- plans ------------------------------------------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ def _bar(parts):
 def _table(head, rows):
     lines = []
     for kind, row in [("th", head), *[("td", row) for row in rows]]:
-        lines.append("<tr>" + "".join(f"<{kind}>{html.escape(str(item))}</{kind}>" for item in row) + "</tr>")
+        lines.append("<tr>" + "".join(f"<{kind}>{_escaped(str(item))}</{kind}>" for item in row) + "</tr>")
     return f"<table>{''.join(lines)}</table>" if rows else ""
 
 
@@ -94,7 +98,7 @@ def plan_html_of(plan):
     """What one rank holds, what it moves, and where each tensor lives."""
     memory, tensors = plan["memory"], plan["tensors"]
     parts = [("variables", memory["parameters"]), ("slots", memory["slots"]), ("inputs", memory["inputs"]), ("temporaries", memory["arena"])]
-    head = html.escape(f"mesh {plan['mesh'] or 'of one rank'}, layout {plan['layout'] or 'none'}: {plan['steps']} steps, {plan['flops']:.3g} flops a rank")
+    head = _escaped(f"mesh {plan['mesh'] or 'of one rank'}, layout {plan['layout'] or 'none'}: {plan['steps']} steps, {plan['flops']:.3g} flops a rank")
     moved = [(line["axes"], line["collective"], line["count"], _bytes(line["bytes"])) for line in plan["traffic"]]
     placed = [(t["name"], t["kind"], t["dtype"], t["spec"], _bytes(t["bytes"])) for t in tensors[:_MOST_TENSORS]]
     more = f"<p>and {len(tensors) - _MOST_TENSORS} more</p>" if len(tensors) > _MOST_TENSORS else ""

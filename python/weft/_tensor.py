@@ -432,18 +432,23 @@ def tensor(data, dims="", dtype=None, grad=False):
     if type(data) is numpy.ndarray and type(dims) is str and (dtype is None or type(dtype) is str):
         of_type = _held_as.get((data.shape, data.dtype, dims, dtype))
         if of_type is not None:
-            return _of_array(data if _numbers.is_fixed(data) else data.copy(), of_type, grad)
+            return _of_array(data, of_type, grad, not _numbers.is_fixed(data))
     return made_of(data, dims, dtype, grad, True)
 
 
 _held_as = {}  # types of tensors that hold an array as it is, by what tensor() was told
 
 
-def _of_array(array, of_type, grad):
-    array.setflags(write=False)
+def _of_array(array, of_type, grad, may_change=False):
+    """may_change: the array is copied, into the program that will have it, if that is known."""
+    place, session = place_of_user(), Session.current or Session.now()
     made = Tensor.__new__(Tensor)
-    made._node = Node(of_type.leaf, (), of_type, place_of_user(), bool(grad), Session.current or Session.now())
-    made._node.data, made._node.ref = array, _ref(made)
+    made._node = node = Node(of_type.leaf, (), of_type, place, bool(grad), session)
+    node.ref = _ref(made)
+    near = session.inputs.get((id(place[0]), place[1], of_type)) if may_change else None
+    if near is None or not near.take(node, array):
+        node.data = array.copy() if may_change else array
+        node.data.setflags(write=False)
     return made
 
 

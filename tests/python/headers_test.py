@@ -1,15 +1,18 @@
-"""headers_test.py ROOT LIBRARY: python/weft/_headers.py finds all that libweft exports, and refuses what it cannot read.
+"""headers_test.py ROOT LIBRARY: python/weft/_headers.py finds all that libweft exports, and refuses what it cannot read; _index.py reads
+the same, when it is asked for.
 
 Nothing but Python and nm is needed."""
 import os
 import subprocess
 import sys
 import tempfile
+import types
 
 root, library = sys.argv[1:3]
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(root, "python", "weft"))
-import _headers
+sys.modules["weft"] = types.ModuleType("weft")  # without what opens the library
+sys.modules["weft"].__path__ = [os.path.join(root, "python", "weft")]
+from weft import _headers, _index
 
 
 def test_every_exported_name_is_declared():
@@ -22,14 +25,39 @@ def test_every_exported_name_is_declared():
     return f"{len(exported)} exported names"
 
 
-def read_text(text):
+def by_name(model):
+    """All of an index, read."""
+    return {kind: dict(model[kind].items()) for kind in ("functions", "callbacks", "structs", "enums", "typedefs", "constants")}
+
+
+def test_what_is_read_later_is_the_same():
+    model, asked = _headers.read(_headers.find(root)), _index.index(_headers.find(root))
+    assert sorted(asked["functions"].names()) == sorted(f["name"] for f in model["functions"])
+    assert not dict.keys(asked["functions"]), "a function was read, and nobody has asked for one"
+    assert asked["structs"]["weft_error"] == model["structs"]["weft_error"]
+    assert "weft_relu" in asked["functions"] and asked["functions"].get("weft_no") is None and "weft_no" not in asked["structs"]
+    wanted = {**model, "functions": {function["name"]: function for function in model["functions"]}}
+    for kind, found in by_name(asked).items():
+        assert found == wanted[kind], kind
+
+
+def test_threads_ask_at_once():
+    from concurrent.futures import ThreadPoolExecutor
+
+    asked, wanted = _index.index(_headers.find(root)), _headers.read(_headers.find(root))["structs"]
+    with ThreadPoolExecutor(8) as pool:
+        for name, found in pool.map(lambda name: (name, asked["structs"][name]), [name for name in wanted for _ in range(4)]):
+            assert found == wanted[name], name
+
+
+def read_text(text, read=_headers.read):
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "weft"))
         with open(os.path.join(folder, "weft.h"), "w") as file:
             file.write('#include "weft/x.h"\n')
         with open(os.path.join(folder, "weft", "x.h"), "w") as file:
             file.write(text)
-        return _headers.read([folder])
+        return read([folder])
 
 
 def test_what_is_written_is_what_is_read():
@@ -89,12 +117,13 @@ def test_what_is_not_understood_is_refused_with_its_place():
         "WEFT_API int weft_f(int x, y);",
         "#define WEFT_N 3 apples",
     ]:
-        try:
-            model = read_text("\n" + text)
-        except _headers.HeaderError as error:
-            assert "weft/x.h:" in str(error), error
-        else:
-            raise AssertionError(f"read without a word: {text}: {model}")
+        for read in (_headers.read, lambda folders: by_name(_index.index(folders))):
+            try:
+                model = read_text("\n" + text, read)
+            except _headers.HeaderError as error:
+                assert "weft/x.h:" in str(error), error
+            else:
+                raise AssertionError(f"read without a word: {text}: {model}")
 
 
 if __name__ == "__main__":

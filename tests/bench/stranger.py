@@ -55,7 +55,7 @@ def measure(row, programs, places, seconds):
         quiet[name] = statistics.median(wall)
         print(f"{row:8} {name:8} quiet    {1e3 * quiet[name]:7.2f} ms, least {1e3 * min(wall):.2f}", flush=True)
     for place in places:
-        busy = subprocess.Popen([sys.executable, "-c", BUSY])
+        busy = subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True) # Linux weighs sessions first
         try:
             if place != "any":
                 os.sched_setaffinity(busy.pid, {int(place)})

@@ -226,12 +226,73 @@ static void test_ops_have_legs(void)
     }
 }
 
+/* m = 0.75 m + g and w = w - 0.75 m, each where it lies. The space that it was cut into. */
+static int64_t run_update(float *m, float *w, const float *g, int64_t n, bool with_relays,
+                          int lanes)
+{
+    static const weft_op *const chain[] = {&weft_op_scale, &weft_op_add, &weft_op_scale,
+                                           &weft_op_sub};
+    static const int in[4][2] = {{0}, {3, 1}, {4}, {2, 5}};
+    weft_error error = {0};
+    weft_arena *arena = weft_arena_create();
+    const weft_loop counts = {.n_in = 3, .n_ops = 4, .n_out = 2, .n_segments = 1};
+    const weft_prepared_loop *prepared;
+    int64_t part = 0;
+    weft_loop *loop;
+    if (CHECK_OK(weft_loop_take(arena, counts, &loop, &error), error)) {
+        weft_loop_segment *s = &loop->segment[0];
+        const void *const operands[] = {m, g, w};
+        s->n_dims = 1, s->size[0] = n;
+        for (int k = 0; k < 3; k++) {
+            loop->in[k] = (weft_loop_in){4, 1};
+            s->in[k] = (weft_loop_operand){operands[k], {1}};
+        }
+        for (int k = 0; k < 4; k++)
+            loop->op[k] =
+                (weft_loop_op){.block = chain[k]->element->block[WEFT_F32][WEFT_F32],
+                               .relay = with_relays ? weft_relay_of(chain[k]->element) : NULL,
+                               .env.number[0] = 0.75,
+                               .n_in = operands_of(chain[k]),
+                               .in = {in[k][0], in[k][1]},
+                               .n_out = 1,
+                               .bytes = 4};
+        loop->out[0] = 4, s->out[0] = m;
+        loop->out[1] = 6, s->out[1] = w;
+        if (CHECK_OK(weft_loop_prepare(loop, arena, &prepared, &error), error)) {
+            weft_loop_run(prepared, 1, streams[lanes]);
+            part = prepared->spaces[0].part;
+        }
+    }
+    weft_arena_destroy(&arena);
+    return part;
+}
+
+/* Where all is one relay a block has several pieces, and the last block what is left. */
+static void test_long_blocks_have_the_bits_of_short_ones(void)
+{
+    enum { LONG = 300 * WEFT_BLOCK + 77 };
+    float *x = malloc(5 * (size_t)LONG * sizeof *x);
+    if (!CHECK(x != NULL)) return;
+    for (int lanes = 1; lanes <= MOST_LANES; lanes++) {
+        for (int64_t i = 0; i < LONG; i++) {
+            x[i] = x[3 * LONG + i] = (float)(random_below(4001) - 2000) / 1024.0f;
+            x[LONG + i] = x[4 * LONG + i] = (float)(random_below(4001) - 2000) / 512.0f;
+            x[2 * LONG + i] = (float)(random_below(4001) - 2000) / 256.0f;
+        }
+        CHECK(run_update(x, x + LONG, x + 2 * LONG, LONG, true, lanes) > WEFT_BLOCK);
+        CHECK(run_update(x + 3 * LONG, x + 4 * LONG, x + 2 * LONG, LONG, false, 1) <= WEFT_BLOCK);
+        CHECK(memcmp(x, x + 3 * LONG, 2 * (size_t)LONG * sizeof *x) == 0);
+    }
+    free(x);
+}
+
 int main(void)
 {
     if (lanes_open()) {
         RUN(test_ops_have_legs);
         RUN(test_registers_have_the_bits_of_blocks);
         RUN(test_ops_of_several_chains_are_one_act);
+        RUN(test_long_blocks_have_the_bits_of_short_ones);
         RUN(test_large_results_are_written_past_the_caches);
     }
     lanes_close();

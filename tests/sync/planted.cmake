@@ -33,6 +33,8 @@ fault(does_not_wake_who_waits_for_the_team lanes mesh/team.c
 fault(begins_what_is_begun lanes mesh/team.c "    return weft_sync_replace(&m->begun, &before, run);" "    if (weft_sync_load(&m->begun) != before) return false;
     weft_sync_store(&m->begun, run);
     return true;")
+fault(does_no_part_beside_strangers lanes mesh/team.c "        leave_to_caller(team);" "        (void)leave_to_caller;
+        if (has_stranger(team)) continue;")
 fault(sleeps_without_saying_so lanes mesh/sync/sync.c "    weft_sync_add(&word->n_asleep, 1);" "    weft_sync_add(&word->n_asleep, 0);")
 fault(ends_the_round_before_it_is_empty barrier ops/run/barrier.c
       "    weft_sync_store(&barrier->n_here, 0);

@@ -94,7 +94,7 @@ static void collapse(collapsing *c)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-/* Whether each op hands its elements on to the next one alone, in registers (loop_relay.c). */
+/* Whether each op hands its elements on to the next one, in registers (loop_relay.c), and to memory if they are a result. */
 static bool is_relayed(const weft_space *s, const weft_loop *loop)
 {
     for (int k = 0; k < loop->n_in; k++)
@@ -111,7 +111,7 @@ static bool is_relayed(const weft_space *s, const weft_loop *loop)
         }
         if (k > 0 && n_before != 1) return false;
     }
-    return loop->n_out == 1 && loop->out[0] == loop->n_in + loop->n_ops - 1;
+    return true;
 }
 
 /* Pieces of a block where there are no rows: what is done once for a block is no small part of a relay's work. */

@@ -80,13 +80,13 @@ static const putting maxima[WEFT_DTYPES] = {[WEFT_F32] = {max_f32, max_f32_each}
                                             [WEFT_I32] = {max_i32, max_i32_each},
                                             [WEFT_I64] = {max_i64, max_i64_each}};
 
-/* Rows next to each other are a band, and every CLASSES-th band is of one class: the rows that most ids point to often have numbers
- * near each other, as frequent words have, and so lie in all classes. */
-enum { CLASSES = 64, BAND_BYTES = 4096, ALL_ONE_BAND = 63 };
+/* Rows next to each other are a band, and every CLASSES-th band is of one class. The rows that most ids point to often have numbers
+ * near each other, as frequent words have: so a band and the next are of classes that are far apart, and of two lanes. */
+enum { CLASSES = 64, APART = 39, BAND_BYTES = 4096, ALL_ONE_BAND = 63 };
 static bool is_wanted(const scattering *s, int64_t id)
 {
     const uint64_t row = (uint64_t)(id - s->first), n_rows = (uint64_t)(s->end - s->first);
-    const uint64_t class = ((uint64_t)(id - s->x->first) >> s->band) % CLASSES;
+    const uint64_t class = ((uint64_t)(id - s->x->first) >> s->band) * APART % CLASSES;
     return (row < n_rows) & (class - s->class_first < s->class_end - s->class_first);
 }
 

@@ -139,16 +139,18 @@ def named(name, *options, **fixed):
     return method
 
 
-def _reduction(name):
+def _reduction(name, called=None):
+    called = called or name
+
     def method(self, *dims, **numpys):
         """Over the dims of these names; over all, where none is given."""
         said = [word for word, item in numpys.items() if item is not None]  # numpy.sum(tensor) says axis=None, dtype=None, out=None
         if said or any(item is None for item in dims):
-            raise TypeError(f"{name}: {said[0] if said else 'None'} is none of a tensor's; dims are named, as .{name}(\"batch\")")
-        gone = [dim.name for dim in self._over(name, dims)]
+            raise TypeError(f"{called}: {said[0] if said else 'None'} is none of a tensor's; dims are named, as .{called}(\"batch\")")
+        gone = [dim.name for dim in self._over(called, dims)]
         return record(name, ([dim for dim in self.dims if dim.name not in gone], self), {})
 
-    method.__name__ = name
+    method.__name__ = called
     return method
 
 
@@ -339,13 +341,10 @@ class Tensor:
         dims = [part for dim in dims for part in (dim.split() if isinstance(dim, str) else [dim])]
         return dims_named(dims, self.dims, what) if dims else self.dims
 
-    sum, mean, max, min, prod = (_reduction(name) for name in ("sum", "mean_over", "max", "min", "prod"))
+    sum, max, min, prod, mean = (_reduction(*names.split()) for names in ("sum", "max", "min", "prod", "mean_over mean"))
     all, any = _reduction("all"), _reduction("any")
     exp, log, sqrt, tanh, relu, square, cast, abs = (named(name) for name in ("exp", "log", "sqrt", "tanh", "relu", "square", "cast", "abs"))
-    softmax, log_softmax, argmax, argmin, cumsum = (named(n) for n in ("softmax", "log_softmax", "argmax", "argmin", "cumsum"))
-
-    def argmax(self, dim):
-        return record("argmax", (self, dim), {})
+    softmax, log_softmax, argmax, argmin = (named(name) for name in ("softmax", "log_softmax", "argmax", "argmin"))
 
     def cumsum(self, dim, exclusive=False, reverse=False):
         return record("cumsum", (self, dim, exclusive, reverse), {})
@@ -376,6 +375,9 @@ class Tensor:
                 return self
             return record("slice", (self, dim, begin, to), {}) if step == 1 else record("slice_step", (self, dim, begin, step, to), {})
         if isinstance(picked, Tensor):
+            both = [one.name for one in picked.dims if one.name != dim.name and one in self.dims]
+            if both:
+                raise IndexError(f"[]: ids along {dim.name} have {both[0]}, and so has the tensor; weft.where chooses by a mask, weft.pick by such ids")
             return record("gather", (self, picked, dim), {})
         try:
             at = picked.__index__()

@@ -52,6 +52,36 @@ def test_numpys_ways_are_told_ours():
     assert not hasattr(x, "__array_interface__") and pickle.loads(pickle.dumps(x)).numpy().sum() == 15
 
 
+def test_dims_by_numbers_and_masks_as_ids_are_told_ours():
+    x = weft.tensor(np.ones((2, 3), "f4"), "batch pixel")
+    refused(TypeError, 'sum: 0 is no dim; dims are named, as "batch", and there are batch, pixel', lambda: x.sum(0))
+    refused(TypeError, "softmax: dim is -1; a dim", lambda: x.softmax(-1))
+    refused(TypeError, "mean: axis is none of a tensor's; dims are named, as .mean", lambda: np.mean(x, axis=1))
+    refused(IndexError, "weft.where chooses by a mask", lambda: x[x > 2])
+
+
+def test_options_of_optimizers_are_looked_at_at_once():
+    refused(TypeError, "adam has no option rat; did you mean rate", lambda: weft.Adam(rat=1))
+    refused(TypeError, "it is a lazy tensor", lambda: weft.Adam(rate=0.1).step(np.ones(3)))
+
+
+def test_a_variable_begins_as_an_array():
+    numbers = np.arange(6, dtype="f4").reshape(2, 3)
+    w = weft.Variable("traps/begun", "batch:2 pixel:3", numbers)
+    assert (w.numpy() == numbers).all()
+    w.assign(w + 1)
+    numbers[:] = 7
+    again = weft.Variable("traps/begun", "batch:2 pixel:3", numbers)  # it is there: what it would begin as is past
+    assert (again.numpy() == 1 + np.arange(6).reshape(2, 3)).all()
+    refused(ValueError, r"it has the shape \(2,\)", lambda: weft.Variable("traps/wrong", "batch:2", numbers))
+    assert weft.Variable("traps/wrong", "batch:2", [1, 2]).tolist() == [1, 2]
+
+
+def test_what_is_of_this_process_is_not_pickled():
+    for one in (weft.Session.now(), weft.Mesh(""), weft.Graph()):
+        refused(TypeError, "is of this process", lambda: pickle.dumps(one))
+
+
 def test_what_was_closed_is_refused():
     graph = weft.Graph()
     x = graph.input("x", [("n", 3)])

@@ -14,6 +14,7 @@ from . import _c as c, _numbers, _record, _show
 from ._numbers import DTYPES, is_number
 from ._record import Node, Type, dims_named, freeze, hidden as _hidden, infer, infos, part, place_of_user
 from ._session import Session, data_of
+from ._ufuncs import of_numpy
 from ._values import Dim, Value
 
 FLOATS = ("f32", "f64", "bf16", "f16")
@@ -107,7 +108,7 @@ def _binary(name, float_name=None, swapped=False):
     """An operator; of a float tensor and a number as `float_name`, where there is one."""
     numbers = {}  # kinds of nodes by number and type
 
-    def operator(self, other):
+    def operator(self, other, depth=1):  # depth: how many frames up the user's is
         mine = self._weft_node
         if isinstance(other, Tensor):
             its = other._weft_node
@@ -115,6 +116,7 @@ def _binary(name, float_name=None, swapped=False):
             key = (name, operands[0].type, operands[1].type)
             info = infos.get(key) or infer(key, name, (other, self) if swapped else (self, other), {}, list(operands))
         elif is_number(other):
+            other = other[()] if type(other) is numpy.ndarray else other
             operands = (mine,)
             key = (mine.type, type(other), float(other).hex() if isinstance(other, float) else other)
             info = numbers.get(key)
@@ -122,7 +124,7 @@ def _binary(name, float_name=None, swapped=False):
                 info = numbers[key] = self._beside_number(name, float_name, other, swapped)
         else:
             return self._strange(name, other)
-        frame = _getframe(1)
+        frame = _getframe(depth)
         return emit(info, operands, (frame.f_code, frame.f_lineno))
 
     return operator
@@ -161,7 +163,7 @@ class Tensor:
 
     __slots__ = ("_node", "__weakref__")
     __module__ = "weft"
-    __array_ufunc__ = None  # numpy leaves operators with arrays to us
+    __array_ufunc__ = of_numpy
 
     @property
     def _weft_node(self):
@@ -296,10 +298,10 @@ class Tensor:
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")
 
     def __truediv__(self, other):
-        return self._quotient(other)._div(other) if isinstance(other, Tensor) or is_number(other) else self._strange("div", other)
+        return self._quotient(other)._div(other, 2) if isinstance(other, Tensor) or is_number(other) else self._strange("div", other)
 
-    def __rtruediv__(self, other):
-        return self._quotient(other)._rdiv(other) if is_number(other) else self._strange("div", other)
+    def __rtruediv__(self, other, depth=1):
+        return self._quotient(other)._rdiv(other, depth + 1) if is_number(other) else self._strange("div", other)
 
     def _quotient(self, other):
         if self.dtype not in FLOATS:
@@ -333,7 +335,7 @@ class Tensor:
             _products[types] = made._weft_node.info
         return made
 
-    __rmatmul__ = lambda self, other: self._strange("@", other)
+    __rmatmul__ = lambda self, other, depth=1: self._strange("@", other)
 
     # ---- by names of dims
 

@@ -25,6 +25,7 @@ typedef struct builder {
     weft_graph *declares; /* of gpt_variables: where they are made besides; NULL: nowhere */
     weft_value *declared;
     /* of gpt_context, gpt_next and gpt_rows: keys and values, here of the block under construction */
+    int part, parts; /* of the layers those that are built, of gpt_rows; parts 0: all */
     bool keeps;
     const char *cached; /* how names of these begin */
     weft_kv_cache cache;

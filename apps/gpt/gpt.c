@@ -173,7 +173,7 @@ static const option options[] = {
 
     {"slots", OPTION_COUNT, "8", "N", "Serving", "texts that go on at once", NULL, 1, 1024},
     {"chunk", OPTION_COUNT, "8", "N", "Serving",
-     "tokens of a prompt that are read between two tokens of the others", NULL, 1, 4096},
+     "tokens of a prompt that go through the layers together", NULL, 1, 4096},
     SERVE_OPTIONS("Serving"),
 };
 

@@ -36,16 +36,33 @@ weft_value gpt_rows(const gpt_shape *shape, const gpt_rows_options *options, wef
                  .graph = graph,
                  .layer = -1,
                  .keeps = true,
+                 .part = options->part,
+                 .parts = options->parts,
                  .cached = options->cached,
                  .cache = {.is_step = true}};
+    const bool is_last = options->part + 1 >= options->parts;
     gpt_set_dims(shape, m);
+    m->variables = options->variables;
     m->token.size = options->rows;
     const weft_shape rows = WEFT_DIMS(m->batch, m->token);
-    m->tokens = weft_input(graph, "tokens", WEFT_I32, rows);
+    if (options->part == 0)
+        m->tokens = weft_input(graph, "tokens", WEFT_I32, rows);
+    else
+        m->entering =
+            weft_input(graph, "entering", dtype_of(shape), WEFT_DIMS(m->batch, m->token, m->embed));
     m->place = weft_input(graph, "place", WEFT_I32, rows);
-    if (options->picks_last) m->last = weft_input(graph, "last", WEFT_I32, WEFT_SCALAR);
-    m->logits = gpt_scores(&b, m->tokens);
-    return m->logits;
+    if (options->picks_last && is_last) m->last = weft_input(graph, "last", WEFT_I32, WEFT_SCALAR);
+    const weft_value made = gpt_scores(&b, m->tokens);
+    if (is_last)
+        m->logits = made;
+    else
+        m->leaving = made;
+    return made;
+}
+
+int gpt_most_parts(const gpt_shape *shape)
+{
+    return (int)gpt_layers_of(shape);
 }
 
 weft_value gpt_moved(const gpt_shape *shape, gpt_move move, weft_graph *graph, gpt_model *model)

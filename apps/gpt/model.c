@@ -333,7 +333,9 @@ static weft_value blocks(void *argument, weft_value x)
     builder *b = argument;
     if (b->turn++ == 0) b->first = b->n_variables;
     b->n_variables = b->first;
-    for (b->layer = 0; b->layer < gpt_layers_of(b->shape); b->layer++) {
+    const int layers = (int)gpt_layers_of(b->shape), parts = b->parts > 1 ? b->parts : 1;
+    for (b->layer = b->part * layers / parts; b->layer < (b->part + 1) * layers / parts;
+         b->layer++) {
         declare_block(b);
         const weft_kv_rows caches = gpt_cache_open(b);
         x = b->shape->scans ? scanned(b, x) : part(b, x);
@@ -381,12 +383,35 @@ static weft_value scored(builder *b, weft_value x, weft_value table)
     return weft_einsum(scores, x, weft_cast(table, dtype_of(b->shape)));
 }
 
+static int n_in_embedding(const gpt_shape *shape)
+{
+    return 2 - shape->ropes;
+}
+
+static int n_in_block(const gpt_shape *shape)
+{
+    const int n_norms = shape->is_rms ? 2 : 4;
+    return n_norms + n_in_attention(shape) + n_in_mlp(shape);
+}
+
+/* What the parts before have asked for. */
+static weft_value entering(builder *b)
+{
+    const int layer = b->part * (int)gpt_layers_of(b->shape) / b->parts;
+    b->n_variables = n_in_embedding(b->shape) + layer * n_in_block(b->shape);
+    b->table = b->m->variables[0];
+    return b->m->entering;
+}
+
 weft_value gpt_scores(builder *b, weft_value tokens)
 {
     const weft_layer_source source = {outer_variable, b};
     b->m->facts = gpt_facts_none(&b->shape->mixture, b->graph, b->shape->dtype);
     if (b->shape->stages <= 1) gpt_documents_see(&b->documents);
-    weft_value x = b->shape->stages > 1 ? in_stages(b, tokens) : blocks(b, embedded(b, tokens));
+    weft_value x = b->shape->stages > 1
+                       ? in_stages(b, tokens)
+                       : blocks(b, b->part > 0 ? entering(b) : embedded(b, tokens));
+    if (b->part + 1 < b->parts) return x;
     x = weft_norm(x, &(weft_norm_options){.name = "norm",
                                           .feature = b->m->embed,
                                           .is_rms = b->shape->is_rms,
@@ -437,10 +462,8 @@ weft_value gpt_loss(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
 
 int gpt_n_variables(const gpt_shape *shape)
 {
-    const int n_outer = 5 - shape->ropes - shape->is_rms - shape->ties;
-    const int n_norms = shape->is_rms ? 2 : 4;
-    const int n_block = n_norms + n_in_attention(shape) + n_in_mlp(shape);
-    return (int)(n_outer + n_block * gpt_layers_of(shape));
+    const int n_behind = 3 - shape->is_rms - shape->ties;
+    return n_in_embedding(shape) + n_behind + n_in_block(shape) * (int)gpt_layers_of(shape);
 }
 
 /* Those that a model asks for which is built beside the graph. */

@@ -45,10 +45,11 @@ typedef struct gpt_shape {
 
 typedef struct gpt_model {
     weft_dim batch, seq, embed, heads, group, kv, hidden, vocab, stage, layer, token, experts;
-    weft_value tokens, targets; /* inputs: i32 [batch, seq] */
-    gpt_documents documents;    /* where it packs: two more */
-    weft_value place, kept;     /* of gpt_context, gpt_next, gpt_rows and gpt_moved */
-    weft_value last, normed;    /* of gpt_rows */
+    weft_value tokens, targets;   /* inputs: i32 [batch, seq] */
+    gpt_documents documents;      /* where it packs: two more */
+    weft_value place, kept;       /* of gpt_context, gpt_next, gpt_rows and gpt_moved */
+    weft_value last, normed;      /* of gpt_rows */
+    weft_value entering, leaving; /* of its parts: what one leaves enters the next */
     /* [batch, seq, vocab], of what it computes in; with stages [micro, batch / micro, ..]:
     window k of the batch is in micro-batch k mod micro */
     weft_value logits;
@@ -83,14 +84,21 @@ weft_value gpt_next(const gpt_shape *shape, weft_graph *graph, gpt_model *model)
  * GPT_CHUNK, of a batch of 1. gpt_moved - `kept` moves whole windows; `place`, an input, i32, is the one of `batch` windows. GPT_JOIN: the
  * chunk's rows are added to its rows, which are zeros. GPT_CLEAR: the chunk's rows become zeros. GPT_EMPTY: its rows do, if all of
  * them are finite; nothing else is touched. GPT_WIPE: whatever they are, and all windows are gone through. gpt_chunk_caches - the chunk's variables, into
- * [GPT_MOST_CACHES]; returns how many: so that one program has all that others share. Local. */
+ * [GPT_MOST_CACHES]; returns how many: so that one program has all that others share. Local.
+ * part, parts  gpt_rows in so many parts, each a program, 2 to gpt_most_parts(shape) of them: the layers are shared out, and `leaving`,
+ *              [batch, token, embed], the result of all but the last, is to be written to `entering`, an input of the next. The first
+ *              has `tokens`, the last `last`, logits and normed
+ * variables    of a part all of the model's, in its graph, as gpt_variables gives them: the layout names their dims */
 #define GPT_SLOTS GPT_CACHE "slots."
 #define GPT_CHUNK GPT_CACHE "chunk."
 typedef struct gpt_rows_options {
     const char *cached;
     int64_t rows;
     bool picks_last;
+    int part, parts; /* 0 or 1: one */
+    const weft_value *variables;
 } gpt_rows_options;
+int gpt_most_parts(const gpt_shape *shape);
 enum { GPT_MOST_CACHES = 2 * GPT_MOST_STAGES };
 weft_value gpt_rows(const gpt_shape *shape, const gpt_rows_options *options, weft_graph *graph,
                     gpt_model *model);

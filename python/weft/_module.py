@@ -27,6 +27,16 @@ def _options_of(function, ending="_options *"):
     return next((p for p in function["parameters"] if p["name"] == "options" and p["type"].endswith(ending)), None)
 
 
+def _check_options(kind, options):
+    """C's function of this name, whose options have these names."""
+    function = c.functions["weft_" + kind]
+    fields = [field["name"] for field in c.model["structs"][without_const(_options_of(function)["type"]).rstrip("* ")]["fields"]]
+    for option in options:
+        if option not in fields and option[:-1] not in fields:
+            raise TypeError(f"{kind} has no option {option}{did_you_mean(option, fields)}; there are {', '.join(fields)}")
+    return function
+
+
 def layer_named(name):
     """The layer function of a class name: BatchNorm is batch_norm. None: there is none."""
     snake = "".join("_" + letter.lower() if letter.isupper() and at else letter.lower() for at, letter in enumerate(name))
@@ -71,11 +81,7 @@ class Layer(Named):
     """A layer of C's by its name: weft.Dense(in_="pixel", out="hidden:64") is Layer("dense", ...). Its variables are made at the first call."""
 
     def __init__(self, kind, /, name=None, **options):  # an option of a transformer is `self`
-        function = c.functions["weft_" + kind]
-        fields = [field["name"] for field in c.model["structs"][without_const(_options_of(function)["type"]).rstrip("* ")]["fields"]]
-        for option in options:
-            if option not in fields and option[:-1] not in fields:
-                raise TypeError(f"{kind} has no option {option}{did_you_mean(option, fields)}; there are {', '.join(fields)}")
+        function = _check_options(kind, options)
         self.kind, self.options, self.function = kind, types.MappingProxyType(options), function
         self._attribute, self._nodes = name, {}
         self._called, self._ways_out = f"weft.{kind}", _call.filled(function)
@@ -208,6 +214,7 @@ class Optimizer:
     and be a function that gives a tensor, lambda: weft.warmup_cosine("f32", 1e-3, 100, 2000, 1e-4)."""
 
     def __init__(self, kind, variables=None, rate=None, **options):
+        _check_options(kind, options)
         self.kind, self.variables, self.options, self.rate, self._first = kind, variables, options, rate, rate
 
     def _mine(self):
@@ -220,6 +227,8 @@ class Optimizer:
 
     def step(self, loss=None):
         """All processes call it: the step is computed here."""
+        if loss is not None and not isinstance(loss, Tensor):
+            raise TypeError(f"{self.kind}: the loss is {loss!r}; it is a lazy tensor, as weft.mean gives one")
         variables, options, operands = self._mine(), dict(self.options), []
         if loss is None:
             variables = [one for one in (variables if variables is not None else [VariableTensor(state) for state in _grads]) if one.state in _grads]

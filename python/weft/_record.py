@@ -111,6 +111,10 @@ def dims_named(given, known, what):
         given = given.replace(",", " ").split()
     if isinstance(given, Dim):
         given = [given]
+    for dim in given:
+        if not isinstance(dim, (str, tuple, list)):
+            names = ", ".join(one.name for one in known) or "none"
+            raise TypeError(f"{what}: {dim!r} is no dim; dims are named, as \"batch\", and there are {names}")
     return tuple(dim_named(dim, known, what) if isinstance(dim, str) else dim for dim in given)
 
 

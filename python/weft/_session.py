@@ -16,7 +16,7 @@ from ._input import Input
 from ._interrupt import Deferred
 from ._record import Info, Node, Type, said_place, values_in
 from ._stored import Stored
-from ._values import Error, new_lock
+from ._values import Error, new_lock, unmoved
 
 MOST_PENDING = 10000  # nodes that nobody has read: a loop that never reads is computed in parts of so many
 _SMALL = 4096  # elements: read as soon as they are computed, so that one process may look at them alone
@@ -137,6 +137,8 @@ class Session:
 
     def __repr__(self):
         return f"<weft.Session {str(self.mesh)!r}, {str(self.layout)!r}: {len(self.states)} variables, {len(self.programs)} programs>"
+
+    __reduce__ = unmoved("session")
 
     def close(self):
         """Its programs and variables go. What was read before stays; anything else of it is refused."""

@@ -14,6 +14,7 @@ from . import _c as c, _numbers, _record, _show
 from ._numbers import DTYPES, is_number
 from ._record import Node, Type, dims_named, freeze, hidden as _hidden, infer, infos, part, place_of_user
 from ._session import Session, data_of
+from ._ufuncs import of_numpy
 from ._values import Dim, Value
 
 FLOATS = ("f32", "f64", "bf16", "f16")
@@ -107,7 +108,7 @@ def _binary(name, float_name=None, swapped=False):
     """An operator; of a float tensor and a number as `float_name`, where there is one."""
     numbers = {}  # kinds of nodes by number and type
 
-    def operator(self, other):
+    def operator(self, other, depth=1):  # depth: how many frames up the user's is
         mine = self._weft_node
         if isinstance(other, Tensor):
             its = other._weft_node
@@ -115,6 +116,7 @@ def _binary(name, float_name=None, swapped=False):
             key = (name, operands[0].type, operands[1].type)
             info = infos.get(key) or infer(key, name, (other, self) if swapped else (self, other), {}, list(operands))
         elif is_number(other):
+            other = other[()] if type(other) is numpy.ndarray else other
             operands = (mine,)
             key = (mine.type, type(other), float(other).hex() if isinstance(other, float) else other)
             info = numbers.get(key)
@@ -122,7 +124,7 @@ def _binary(name, float_name=None, swapped=False):
                 info = numbers[key] = self._beside_number(name, float_name, other, swapped)
         else:
             return self._strange(name, other)
-        frame = _getframe(1)
+        frame = _getframe(depth)
         return emit(info, operands, (frame.f_code, frame.f_lineno))
 
     return operator
@@ -139,16 +141,18 @@ def named(name, *options, **fixed):
     return method
 
 
-def _reduction(name):
+def _reduction(name, called=None):
+    called = called or name
+
     def method(self, *dims, **numpys):
         """Over the dims of these names; over all, where none is given."""
         said = [word for word, item in numpys.items() if item is not None]  # numpy.sum(tensor) says axis=None, dtype=None, out=None
         if said or any(item is None for item in dims):
-            raise TypeError(f"{name}: {said[0] if said else 'None'} is none of a tensor's; dims are named, as .{name}(\"batch\")")
-        gone = [dim.name for dim in self._over(name, dims)]
+            raise TypeError(f"{called}: {said[0] if said else 'None'} is none of a tensor's; dims are named, as .{called}(\"batch\")")
+        gone = [dim.name for dim in self._over(called, dims)]
         return record(name, ([dim for dim in self.dims if dim.name not in gone], self), {})
 
-    method.__name__ = name
+    method.__name__ = called
     return method
 
 
@@ -159,7 +163,7 @@ class Tensor:
 
     __slots__ = ("_node", "__weakref__")
     __module__ = "weft"
-    __array_ufunc__ = None  # numpy leaves operators with arrays to us
+    __array_ufunc__ = of_numpy
 
     @property
     def _weft_node(self):
@@ -294,10 +298,10 @@ class Tensor:
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")
 
     def __truediv__(self, other):
-        return self._quotient(other)._div(other) if isinstance(other, Tensor) or is_number(other) else self._strange("div", other)
+        return self._quotient(other)._div(other, 2) if isinstance(other, Tensor) or is_number(other) else self._strange("div", other)
 
-    def __rtruediv__(self, other):
-        return self._quotient(other)._rdiv(other) if is_number(other) else self._strange("div", other)
+    def __rtruediv__(self, other, depth=1):
+        return self._quotient(other)._rdiv(other, depth + 1) if is_number(other) else self._strange("div", other)
 
     def _quotient(self, other):
         if self.dtype not in FLOATS:
@@ -331,7 +335,7 @@ class Tensor:
             _products[types] = made._weft_node.info
         return made
 
-    __rmatmul__ = lambda self, other: self._strange("@", other)
+    __rmatmul__ = lambda self, other, depth=1: self._strange("@", other)
 
     # ---- by names of dims
 
@@ -339,13 +343,10 @@ class Tensor:
         dims = [part for dim in dims for part in (dim.split() if isinstance(dim, str) else [dim])]
         return dims_named(dims, self.dims, what) if dims else self.dims
 
-    sum, mean, max, min, prod = (_reduction(name) for name in ("sum", "mean_over", "max", "min", "prod"))
+    sum, max, min, prod, mean = (_reduction(*names.split()) for names in ("sum", "max", "min", "prod", "mean_over mean"))
     all, any = _reduction("all"), _reduction("any")
     exp, log, sqrt, tanh, relu, square, cast, abs = (named(name) for name in ("exp", "log", "sqrt", "tanh", "relu", "square", "cast", "abs"))
-    softmax, log_softmax, argmax, argmin, cumsum = (named(n) for n in ("softmax", "log_softmax", "argmax", "argmin", "cumsum"))
-
-    def argmax(self, dim):
-        return record("argmax", (self, dim), {})
+    softmax, log_softmax, argmax, argmin = (named(name) for name in ("softmax", "log_softmax", "argmax", "argmin"))
 
     def cumsum(self, dim, exclusive=False, reverse=False):
         return record("cumsum", (self, dim, exclusive, reverse), {})
@@ -376,6 +377,9 @@ class Tensor:
                 return self
             return record("slice", (self, dim, begin, to), {}) if step == 1 else record("slice_step", (self, dim, begin, step, to), {})
         if isinstance(picked, Tensor):
+            both = [one.name for one in picked.dims if one.name != dim.name and one in self.dims]
+            if both:
+                raise IndexError(f"[]: ids along {dim.name} have {both[0]}, and so has the tensor; weft.where chooses by a mask, weft.pick by such ids")
             return record("gather", (self, picked, dim), {})
         try:
             at = picked.__index__()

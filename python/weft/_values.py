@@ -67,6 +67,16 @@ def _destroy(name, handle, needs, pid):
     needs.clear()
 
 
+def unmoved(kind=None):
+    """What refuses to be pickled or copied."""
+
+    def refuse(self):
+        raise TypeError(f"a {kind or self._kind} is of this process, whose memory it has; another makes one of its own (tensors go, as arrays, and "
+                        "weft.save keeps programs)")
+
+    return refuse
+
+
 class Handle:
     """A handle of the library, destroyed when Python has no more use for it, and at exit in the reverse order."""
 
@@ -75,6 +85,8 @@ class Handle:
         needs = list(needs)
         self._end = weakref.finalize(self, _destroy, end_of(f"weft_{kind}"), handle, needs, self._pid)
         return needs
+
+    __reduce__ = unmoved()
 
     @property
     def handle(self):

@@ -150,7 +150,16 @@ class Tape:
 
 
 def variable(name, dims, initial=0.0, dtype="f32"):
-    """A variable of the session: weft.Variable("w", "pixel:784 digit:10", weft.normal(0.0, 0.05)). The same name is the same one."""
+    """A variable of the session: weft.Variable("w", "pixel:784 digit:10", weft.normal(0.0, 0.05)). The same name is the same one. initial: a
+    number, what weft.normal and its like give, or an array."""
     session = Session.current or Session.now()
-    state = session.state(name, Type.of(dims_named(dims, (), "Variable"), dtype), initial)
-    return VariableTensor(state)
+    is_array = (hasattr(initial, "__array__") or isinstance(initial, list)) and not _numbers.is_number(initial)
+    is_new = name not in session.states
+    made = VariableTensor(session.state(name, Type.of(dims_named(dims, (), "Variable"), dtype), 0.0 if is_array else initial))
+    if is_array and is_new:
+        try:
+            made.write(initial)
+        except (TypeError, ValueError):
+            del session.states[name]
+            raise
+    return made

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SLOTS = 3, CHUNK = 4, TEXTS = 4 };
+enum { SLOTS = 3, CHUNK = 4, TEXTS = 4, MOST_READS = 2 };
 
 typedef struct rows_case {
     const char *mesh, *layout;
@@ -24,7 +24,8 @@ typedef struct part {
 } part;
 
 typedef struct server {
-    part decode, read, moves[GPT_MOVES];
+    part decode, reads[MOST_READS], moves[GPT_MOVES];
+    int n_reads;
     int text[SLOTS], at[SLOTS]; /* which text a slot has, -1: none; the next row */
 } server;
 
@@ -54,6 +55,29 @@ static weft_status compile(weft_mesh *mesh, const rows_case *c, part *p, weft_va
     return status;
 }
 
+/* A part of the layers, of a chunk; the layout names dims of other parts. */
+static weft_status open_read(weft_mesh *mesh, const rows_case *c, server *s, int at,
+                             weft_error *error)
+{
+    weft_value values[3 + MOST_VARIABLES];
+    part *p = &s->reads[at];
+    gpt_shape one = shape_of(c);
+    one.batch = 1;
+    const int n = gpt_n_variables(&one);
+    p->graph = weft_graph_create(1);
+    gpt_variables(&one, p->graph, values);
+    values[n] = gpt_rows(&one,
+                         &(gpt_rows_options){.cached = GPT_CHUNK,
+                                             .rows = CHUNK,
+                                             .picks_last = true,
+                                             .part = at,
+                                             .parts = s->n_reads,
+                                             .variables = values},
+                         p->graph, &p->model);
+    values[n + 1] = p->model.kept;
+    return compile(mesh, c, p, (weft_values){values, n + 2}, s->decode.program, error);
+}
+
 /* With all weights: the layout names their dims. */
 static weft_status open_move(weft_mesh *mesh, const rows_case *c, part *p, gpt_move move,
                              weft_program *share, weft_error *error)
@@ -70,22 +94,18 @@ static weft_status open_server(weft_mesh *mesh, const rows_case *c, server *s, w
 {
     static weft_value values[GPT_MOST_CACHES + 2];
     const gpt_shape shape = shape_of(c);
-    gpt_shape one = shape;
-    *s = (server){.text = {-1, -1, -1}};
-    one.batch = 1;
+    const int most = gpt_most_parts(&shape);
+    *s = (server){.text = {-1, -1, -1}, .n_reads = most < MOST_READS ? most : MOST_READS};
+    CHECK(most == (c->scans ? 1 : shape.layers));
     s->decode.graph = weft_graph_create(1);
-    s->read.graph = weft_graph_create(1);
     (void)gpt_rows(&shape, &(gpt_rows_options){.cached = GPT_SLOTS, .rows = 1}, s->decode.graph,
                    &s->decode.model);
     values[0] = s->decode.model.logits, values[1] = s->decode.model.kept;
     const int n = gpt_chunk_caches(&shape, s->decode.graph, values + 2);
     WEFT_TRY(compile(mesh, c, &s->decode, (weft_values){values, n + 2}, NULL, error));
     weft_program *share = s->decode.program;
-    (void)gpt_rows(&one,
-                   &(gpt_rows_options){.cached = GPT_CHUNK, .rows = CHUNK, .picks_last = true},
-                   s->read.graph, &s->read.model);
-    WEFT_TRY(compile(mesh, c, &s->read, WEFT_VALUES(s->read.model.logits, s->read.model.kept),
-                     share, error));
+    for (int i = 0; i < s->n_reads; i++)
+        WEFT_TRY(open_read(mesh, c, s, i, error));
     for (int i = 0; i < GPT_MOVES; i++)
         WEFT_TRY(open_move(mesh, c, &s->moves[i], (gpt_move)i, share, error));
     return WEFT_OK;
@@ -101,7 +121,8 @@ static void close_server(server *s)
 {
     for (int i = 0; i < GPT_MOVES; i++)
         close_part(&s->moves[i]);
-    close_part(&s->read);
+    for (int i = 0; i < MOST_READS; i++)
+        close_part(&s->reads[i]);
     close_part(&s->decode);
 }
 
@@ -149,6 +170,23 @@ static void check_row(const rows_case *c, const double *found, int text, int row
 
 /* ---- texts ---------------------------------------------------------------------------------------- */
 
+/* numbers: what the part before has left; in the end logits */
+static weft_status read_part(server *s, int at, const double *tokens, const double *places,
+                             double picked, double **numbers, weft_error *error)
+{
+    const bool is_last = at + 1 == s->n_reads;
+    const part *p = &s->reads[at];
+    const gpt_model *m = &p->model;
+    WEFT_TRY(at == 0 ? weft_oracle_write(p->program, m->tokens, tokens, error)
+                     : weft_oracle_write(p->program, m->entering, *numbers, error));
+    WEFT_TRY(weft_oracle_write(p->program, m->place, places, error));
+    if (is_last) WEFT_TRY(weft_oracle_write(p->program, m->last, &picked, error));
+    WEFT_TRY(weft_run(p->program, error));
+    free(*numbers);
+    *numbers = NULL;
+    return weft_oracle_read(p->program, is_last ? m->logits : m->leaving, numbers, error);
+}
+
 static weft_status move(const server *s, gpt_move which, int slot, weft_error *error)
 {
     const part *m = &s->moves[which];
@@ -162,16 +200,13 @@ static weft_status begin_text(const rows_case *c, server *s, int slot, int text,
                               double *last, weft_error *error)
 {
     for (int row = 0; row < n; row += CHUNK) {
-        double tokens[CHUNK] = {0}, places[CHUNK], *logits;
+        double tokens[CHUNK] = {0}, places[CHUNK], *logits = NULL;
         const int rows = n - row < CHUNK ? n - row : CHUNK;
         const double picked = rows - 1;
         for (int i = 0; i < CHUNK; i++)
             tokens[i] = i < rows ? token_of(text, row + i) : 0, places[i] = i < rows ? row + i : -1;
-        WEFT_TRY(weft_oracle_write(s->read.program, s->read.model.tokens, tokens, error));
-        WEFT_TRY(weft_oracle_write(s->read.program, s->read.model.place, places, error));
-        WEFT_TRY(weft_oracle_write(s->read.program, s->read.model.last, &picked, error));
-        WEFT_TRY(weft_run(s->read.program, error));
-        WEFT_TRY(weft_oracle_read(s->read.program, s->read.model.logits, &logits, error));
+        for (int at = 0; at < s->n_reads; at++)
+            WEFT_TRY(read_part(s, at, tokens, places, picked, &logits, error));
         check_row(c, logits, text, row + rows - 1);
         if (last) memcpy(last, logits, TRAINED_VOCAB * sizeof *last);
         free(logits);

@@ -52,6 +52,56 @@ def test_numpys_ways_are_told_ours():
     assert not hasattr(x, "__array_interface__") and pickle.loads(pickle.dumps(x)).numpy().sum() == 15
 
 
+def test_dims_by_numbers_and_masks_as_ids_are_told_ours():
+    x = weft.tensor(np.ones((2, 3), "f4"), "batch pixel")
+    refused(TypeError, 'sum: 0 is no dim; dims are named, as "batch", and there are batch, pixel', lambda: x.sum(0))
+    refused(TypeError, "softmax: dim is -1; a dim", lambda: x.softmax(-1))
+    refused(TypeError, "mean: axis is none of a tensor's; dims are named, as .mean", lambda: np.mean(x, axis=1))
+    refused(IndexError, "weft.where chooses by a mask", lambda: x[x > 2])
+
+
+def test_numpy_on_the_left_and_its_functions():
+    x = weft.tensor(np.arange(1, 7, dtype="f4").reshape(2, 3), "batch pixel")
+    for of in (np.float32, np.int64, np.float64):
+        two = of(2)
+        for made, wanted in ((two + x, 2 + x), (two - x, 2 - x), (two * x, 2 * x), (two / x, 2 / x), (two ** x, 2 ** x), (two < x, x > 2),
+                             (two >= x, x <= 2), (two == x, x == 2), (two % x, 2 % x), (np.asarray(two) * x, 2 * x)):
+            assert isinstance(made, weft.Tensor) and made.dtype == wanted.dtype and np.allclose(made, wanted)
+    for made in (np.float32(2) + x, np.float32(2) / x, x / 2):
+        assert made._weft_node.place[0].co_filename == __file__
+    array = np.ones((2, 3), "f4")
+    for call in (lambda: array + x, lambda: array @ x, lambda: array < x, lambda: x * array, lambda: [1, 2] - x):
+        refused(TypeError, "weft.tensor.array, .batch pixel", call)
+    refused(TypeError, "numpy.exp computes with arrays.* weft.exp is the op, and .numpy", lambda: np.exp(x))
+    refused(TypeError, "numpy.absolute computes with arrays.* weft.abs is the op", lambda: np.abs(x))
+    refused(TypeError, "numpy.hypot computes with arrays, and it was given a lazy tensor: .numpy", lambda: np.hypot(x, 1.0))
+    refused(TypeError, "numpy.add computes with arrays", lambda: np.add(array, x, out=array))
+    refused(TypeError, "numpy.add computes with arrays", lambda: np.add.reduce(x))
+    assert (array == 1).all()
+
+
+def test_options_of_optimizers_are_looked_at_at_once():
+    refused(TypeError, "adam has no option rat; did you mean rate", lambda: weft.Adam(rat=1))
+    refused(TypeError, "it is a lazy tensor", lambda: weft.Adam(rate=0.1).step(np.ones(3)))
+
+
+def test_a_variable_begins_as_an_array():
+    numbers = np.arange(6, dtype="f4").reshape(2, 3)
+    w = weft.Variable("traps/begun", "batch:2 pixel:3", numbers)
+    assert (w.numpy() == numbers).all()
+    w.assign(w + 1)
+    numbers[:] = 7
+    again = weft.Variable("traps/begun", "batch:2 pixel:3", numbers)  # it is there: what it would begin as is past
+    assert (again.numpy() == 1 + np.arange(6).reshape(2, 3)).all()
+    refused(ValueError, r"it has the shape \(2,\)", lambda: weft.Variable("traps/wrong", "batch:2", numbers))
+    assert weft.Variable("traps/wrong", "batch:2", [1, 2]).tolist() == [1, 2]
+
+
+def test_what_is_of_this_process_is_not_pickled():
+    for one in (weft.Session.now(), weft.Mesh(""), weft.Graph()):
+        refused(TypeError, "is of this process", lambda: pickle.dumps(one))
+
+
 def test_what_was_closed_is_refused():
     graph = weft.Graph()
     x = graph.input("x", [("n", 3)])

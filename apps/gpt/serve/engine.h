@@ -22,18 +22,22 @@ typedef enum gpt_does {
     GPT_JOINS = 4,    /* the chunk's window becomes that of slot `joined`, which is empty */
     GPT_CLEARS = 8,   /* the chunk's window is empty again */
     GPT_DECODES = 16, /* each slot goes on by a token */
-    GPT_READS = 32,   /* a chunk goes through */
-    GPT_LOOKS = 64,   /* and `normed` is wanted of it */
+    GPT_READS = 32,   /* a chunk goes through parts of the layers */
+    GPT_LOOKS = 64,   /* the last of them, and `normed` is wanted of it */
     GPT_ENDS = 128    /* it was the last tick */
 } gpt_does;
 
 /* In this order it is done. What is not there has place -1. */
 typedef struct gpt_tick {
     int32_t *does, *emptied, *joined;
+    int32_t *part, *end;                /* of the layers those from one part to before the other */
     int32_t *last;                      /* of the chunk's tokens the one whose scores are wanted */
     int32_t *slot_tokens, *slot_places; /* [slots] */
     int32_t *chunk_tokens, *chunk_places; /* [chunk] */
 } gpt_tick;
+
+/* So many parts of the layers have a program each. While texts go on, a tick takes a chunk through one. */
+enum { GPT_MOST_READS = 2 };
 
 typedef struct gpt_engine_options {
     int64_t slots, chunk;
@@ -49,15 +53,17 @@ typedef struct gpt_engine {
     gpt_setup *setup; /* borrowed */
     gpt_engine_options options;
     gpt_shape shape; /* of the slots */
-    gpt_part decode, read, moves[GPT_MOVES];
+    gpt_part decode, reads[GPT_MOST_READS], moves[GPT_MOVES];
+    int n_reads;
     serve_told ranks;
     gpt_tick tick;
     int32_t *told; /* the tick, as it is sent */
     int64_t n_told;
     weft_dtype dtype, normed_dtype;
     void *slot_logits;  /* [slots, vocab] of dtype, after GPT_DECODES */
-    void *chunk_logits; /* [vocab], after GPT_READS */
+    void *chunk_logits; /* [vocab], after the last part of GPT_READS */
     void *normed;       /* [chunk, width] of normed_dtype, after GPT_LOOKS */
+    void *between;      /* [chunk, width]: what the last part that was run has left to the next */
 } gpt_engine;
 
 /* gpt_engine_open - the programs, the checkpoint's weights in them. Collective over the job. returns besides: WEFT_USAGE for a model that

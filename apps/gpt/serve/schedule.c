@@ -65,6 +65,7 @@ static void drop_all(gpt_schedule *s, double now)
     drop(s, s->reading);
     if (s->slot >= 0) leave(&s->slots[s->slot]);
     s->reading = NULL, s->slot = -1;
+    s->part = 0;
     s->is_dirty = true;
 }
 
@@ -93,7 +94,8 @@ static void begin_next(gpt_schedule *s)
     if (s->slot >= 0) s->slots[slot].request = r;
 }
 
-static void plan_chunk(gpt_schedule *s)
+/* alone: no text waits for the tick */
+static void plan_chunk(gpt_schedule *s, bool is_alone)
 {
     const gpt_request *r = s->reading;
     const gpt_tick *tick = &s->engine->tick;
@@ -105,7 +107,10 @@ static void plan_chunk(gpt_schedule *s)
         tick->chunk_places[i] = (int32_t)(r->n_read + i);
     }
     *tick->last = s->n_chunk - 1;
-    *tick->does |= r->kind->writes ? GPT_READS : GPT_READS | GPT_LOOKS;
+    *tick->part = s->part;
+    *tick->end = s->part = is_alone ? s->engine->n_reads : s->part + 1;
+    *tick->does |= GPT_READS;
+    if (!r->kind->writes && s->part == s->engine->n_reads) *tick->does |= GPT_LOOKS;
 }
 
 /* Returns how many go on. */
@@ -167,7 +172,7 @@ bool gpt_schedule_plan(gpt_schedule *s)
     if (s->reading == NULL) begin_next(s);
     const bool moves = joins || empty_one(s);
     /* a window that is moved is enough for a tick, where others go on meanwhile */
-    if (s->reading && (!moves || n <= joins)) plan_chunk(s);
+    if (s->reading && (!moves || n <= joins)) plan_chunk(s, n == 0);
     s->facts->counts.n_busy = n;
     return *tick->does != 0;
 }
@@ -333,6 +338,8 @@ static void end_input(gpt_schedule *s)
 static void take_chunk(gpt_schedule *s)
 {
     gpt_request *r = s->reading;
+    if (s->part < s->engine->n_reads) return;
+    s->part = 0;
     r->n_read += s->n_chunk;
     s->facts->counts.read += s->n_chunk;
     const bool is_end = r->n_read == (int64_t)r->inputs[r->input].n;

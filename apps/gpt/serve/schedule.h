@@ -4,8 +4,8 @@
  *     WEFT_TRY(gpt_engine_run(engine, error));
  *     gpt_schedule_take(&schedule);                 what came of it
  *
- * A tick is a token for each text, and one thing besides: a chunk of a prompt, or a window that is moved. So a long prompt delays
- * others by a chunk a token.
+ * A tick is a token for each text, and one thing besides: a chunk of a prompt through a part of the layers, or a window that is
+ * moved. So a long prompt delays others by half a chunk a token. Where no text goes on, a chunk goes through all parts.
  */
 #ifndef WEFT_APPS_GPT_SCHEDULE_H
 #define WEFT_APPS_GPT_SCHEDULE_H
@@ -28,7 +28,8 @@ typedef struct gpt_schedule {
     gpt_slot *slots;      /* [slots] */
     gpt_request *reading; /* whose input goes through in chunks; NULL: none */
     int slot;             /* that it will have; -1: none */
-    int n_chunk;          /* tokens of it in this tick */
+    int n_chunk;          /* tokens of it that go through */
+    int part;             /* of the layers, to which they have come */
     bool is_dirty;        /* the chunk's window is to be emptied */
     int joins;            /* the slot that the chunk's window becomes; -1: none */
     double *weights;      /* [n_words] */

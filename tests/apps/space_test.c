@@ -67,14 +67,29 @@ static void test_noise_is_no_harm(void)
     }
 }
 
+/* Where the points of a search are that was drawn last. */
+static double shares[1000 * SPACE_AXES];
+
+static void draw_points(const space *s, uint64_t seed, int n)
+{
+    weft_error error = {0};
+    CHECK_OK(space_at_random(s, seed, n, shares, &error), error);
+}
+
+static void drawn(const space *s, int trial, int a, char value[SPACE_TEXT])
+{
+    space_value(&s->axes[a], shares[trial * s->n + a], value);
+}
+
 /* Of n points the part of the axis below any place is the place, to one point: they are equally far apart. */
 static void check_even(const space *s, uint64_t seed, int n, int a)
 {
+    draw_points(s, seed, n);
     for (int cut = 1; cut < 10; cut++) {
         int below = 0;
         for (int t = 0; t < n; t++) {
             char value[SPACE_TEXT];
-            space_at_random(s, seed, n, t, a, value);
+            drawn(s, t, a, value);
             const double place = space_place(&s->axes[a], value);
             CHECK(place >= -1e-3 && place <= 1 + 1e-3);
             below += place < 0.1 * cut;
@@ -107,11 +122,12 @@ static void test_points_lie_evenly_in_a_plane(void)
     const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5");
     for (uint64_t seed = 1; seed < 6; seed++) {
         int counts[16] = {0};
+        draw_points(&s, seed, 64);
         for (int t = 0; t < 64; t++) {
             int at = 0;
             for (int a = 0; a < 2; a++) {
                 char value[SPACE_TEXT];
-                space_at_random(&s, seed, 64, t, a, value);
+                drawn(&s, t, a, value);
                 const double place = space_place(&s.axes[a], value);
                 at = 4 * at + (int)fmin(fmax(4 * place, 0), 3);
             }
@@ -122,13 +138,53 @@ static void test_points_lie_evenly_in_a_plane(void)
     }
 }
 
+/* Whatever the seed, points that have the same values of all lists are on a range as far apart as they would be alone: two that follow are two
+ * parts of the range from each other at most, and each end is one and a half. */
+static void check_slice(const space *s, uint64_t seed, int n, const char *batch, const char *opt)
+{
+    double places[100];
+    int m = 0;
+    draw_points(s, seed, n);
+    for (int t = 0; t < n; t++) {
+        char value[SPACE_TEXT];
+        drawn(s, t, 0, value);
+        if (strcmp(value, batch) != 0) continue;
+        drawn(s, t, 2, value);
+        if (strcmp(value, opt) != 0) continue;
+        drawn(s, t, 1, value);
+        const double place = space_place(&s->axes[1], value);
+        int at = m++;
+        for (; at > 0 && places[at - 1] > place; at--)
+            places[at] = places[at - 1];
+        places[at] = place;
+    }
+    if (!CHECK(m > 0)) return;
+    CHECK(places[0] < 1.5 / m + 1e-3 && places[m - 1] > 1 - 1.5 / m - 1e-3);
+    for (int i = 0; i + 1 < m; i++)
+        CHECK(places[i + 1] - places[i] < 2.0 / m + 1e-3);
+}
+
+static void test_points_of_each_value_of_a_list_lie_evenly(void)
+{
+    const space one = read_good("batch=32|64|128,rate=1e-5..1e-1:log,opt=a");
+    const space two = read_good("batch=32|64,rate=1e-5..1e-1:log,opt=a|b");
+    for (uint64_t seed = 1; seed < 40; seed++)
+        for (int n = 20; n <= 60; n += 7)
+            for (int i = 0; i < 3; i++) {
+                check_slice(&one, seed, n, one.axes[0].values[i], "a");
+                if (i < 2) check_slice(&two, seed, n, two.axes[0].values[i], "a");
+                if (i < 2) check_slice(&two, seed, n, two.axes[0].values[i], "b");
+            }
+}
+
 static void test_every_value_of_a_list_comes(void)
 {
     const space s = read_good("batch=32|64|128,rate=1e-3..1e-2");
     int counts[3] = {0};
+    draw_points(&s, 5, 30);
     for (int t = 0; t < 30; t++) {
         char value[SPACE_TEXT];
-        space_at_random(&s, 5, 30, t, 0, value);
+        drawn(&s, t, 0, value);
         for (int i = 0; i < 3; i++)
             counts[i] += strcmp(value, s.axes[0].values[i]) == 0;
     }
@@ -187,10 +243,11 @@ static void test_near_values(void)
     }
     space_near(&s.axes[4], "32", 0.99, near);
     CHECK(strcmp(near, "32") == 0);
+    draw_points(&s, 1, 1000);
     for (uint64_t i = 0; i < 1000; i++) /* however often: inside */
         for (int a = 0; a < 3; a++) {
             char value[SPACE_TEXT];
-            space_at_random(&s, 1, 1000, (int)i, a, value);
+            drawn(&s, (int)i, a, value);
             space_near(&s.axes[a], value, space_draw(i, 7), near);
             const double x = atof(near);
             CHECK(x >= s.axes[a].low * 0.9999 && x <= s.axes[a].high * 1.0001);
@@ -205,6 +262,7 @@ int main(void)
     RUN(test_points_lie_evenly);
     RUN(test_points_leave_no_gap);
     RUN(test_points_lie_evenly_in_a_plane);
+    RUN(test_points_of_each_value_of_a_list_lie_evenly);
     RUN(test_every_value_of_a_list_comes);
     RUN(test_a_grid_has_every_point_once);
     RUN(test_near_values);

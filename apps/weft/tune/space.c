@@ -130,11 +130,16 @@ static void print_value(const space_axis *axis, double share, char value[SPACE_T
 }
 
 /* Of a list each value has an equal part of the share. */
-static void value_at(const space_axis *axis, double share, char value[SPACE_TEXT])
+static int value_of(const space_axis *axis, double share)
 {
     const int i = (int)(share * axis->n);
+    return i < axis->n ? i : axis->n - 1;
+}
+
+void space_value(const space_axis *axis, double share, char value[SPACE_TEXT])
+{
     if (axis->n > 0)
-        snprintf(value, SPACE_TEXT, "%s", axis->values[i < axis->n ? i : axis->n - 1]);
+        snprintf(value, SPACE_TEXT, "%s", axis->values[value_of(axis, share)]);
     else
         print_value(axis, share, value);
 }
@@ -148,9 +153,6 @@ double space_draw(uint64_t seed, uint64_t which)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-/* Above so many points a sequence is even enough by itself. */
-enum { MOST_RANKED = 4096 };
-
 /* 1/g^(a+1) of an axis, g the root of g^(axes + 1) = g + 1, by Newton's steps. */
 static double step_of(const space *s, int a)
 {
@@ -160,22 +162,81 @@ static double step_of(const space *s, int a)
     return pow(g, -(a + 1));
 }
 
-/* Where the sequence's point is on an axis. */
-static double part_at(double begin, double step, int trial)
+/* A point on one axis. */
+typedef struct spot {
+    int trial;
+    uint64_t slice; /* its values of all lists */
+    double share;   /* the sequence's */
+    double key;     /* where it is among its slice */
+} spot;
+
+static int by_share(const spot *x, const spot *y)
 {
-    const double share = begin + step * (trial + 1);
-    return share - floor(share);
+    if (x->share != y->share) return x->share < y->share ? -1 : 1;
+    return x->trial - y->trial;
 }
 
-void space_at_random(const space *s, uint64_t seed, int n, int trial, int a, char value[SPACE_TEXT])
+static int in_slice(const void *a, const void *b)
+{
+    const spot *x = a, *y = b;
+    if (x->slice != y->slice) return x->slice < y->slice ? -1 : 1;
+    return by_share(x, y);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const spot *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return by_share(x, y);
+}
+
+/* First the points of each slice are moved to equal distances, then those of all. */
+static void spread(spot *spots, int n)
+{
+    qsort(spots, (size_t)n, sizeof *spots, in_slice);
+    for (int begin = 0, end; begin < n; begin = end) {
+        for (end = begin; end < n && spots[end].slice == spots[begin].slice;)
+            end++;
+        for (int i = begin; i < end; i++)
+            spots[i].key = (i - begin + 0.5) / (end - begin);
+    }
+    qsort(spots, (size_t)n, sizeof *spots, by_key);
+}
+
+/* On one axis. A slice is told by what shares say on axes that are done. */
+static void place_on_axis(const space *s, uint64_t seed, int n, int a, const uint64_t *slices,
+                          spot *spots, double *shares)
 {
     const double begin = space_draw(seed, (uint64_t)a), step = step_of(s, a);
-    double share = part_at(begin, step, trial);
-    int below = 0;
-    for (int t = 0; t < n && n <= MOST_RANKED; t++)
-        below += part_at(begin, step, t) < share;
-    if (n <= MOST_RANKED) share = (below + space_draw(seed, (uint64_t)(a + SPACE_AXES))) / n;
-    value_at(&s->axes[a], share, value);
+    const double within = space_draw(seed, (uint64_t)(a + SPACE_AXES));
+    for (int t = 0; t < n; t++) {
+        const double at = begin + step * (t + 1);
+        spots[t] = (spot){.trial = t, .slice = slices[t], .share = at - floor(at)};
+    }
+    spread(spots, n);
+    for (int i = 0; i < n; i++)
+        shares[(size_t)spots[i].trial * (size_t)s->n + (size_t)a] = (i + within) / n;
+}
+
+weft_status space_at_random(const space *s, uint64_t seed, int n, double *shares, weft_error *error)
+{
+    spot *spots = calloc((size_t)n, sizeof *spots);
+    uint64_t *none = calloc((size_t)n, sizeof *none), *slices = calloc((size_t)n, sizeof *slices);
+    const bool is_there = spots && none && slices;
+    for (int a = 0; is_there && a < s->n; a++) {
+        const space_axis *axis = &s->axes[a];
+        if (axis->n == 0) continue;
+        place_on_axis(s, seed, n, a, none, spots, shares);
+        for (int t = 0; t < n; t++)
+            slices[t] = slices[t] * SPACE_VALUES +
+                        (uint64_t)value_of(axis, shares[(size_t)t * (size_t)s->n + (size_t)a]);
+    }
+    for (int a = 0; is_there && a < s->n; a++)
+        if (s->axes[a].n == 0) place_on_axis(s, seed, n, a, slices, spots, shares);
+    free(spots);
+    free(none);
+    free(slices);
+    return is_there ? WEFT_OK : weft_fail_memory(error, (size_t)n * sizeof(spot));
 }
 
 static int points_of(const space_axis *axis, int points)

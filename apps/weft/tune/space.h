@@ -4,7 +4,8 @@
  *
  * A range of two whole numbers has whole numbers alone. The n trials of a search at random have points of a sequence
  * that fills the space evenly (Roberts' R sequence), begun where the seed says. Along each axis they are moved to equal distances, and keep
- * their order: so no part of a range is left out. The same for every start. A grid has every value of lists, and so many points of a range.
+ * their order. So are those on a range that have the same values of all lists: a sliced Latin hypercube. So no part of a range is left out, of
+ * no value of a list. The same for every start. A grid has every value of lists, and so many points of a range.
  */
 #ifndef WEFT_APPS_TUNE_SPACE_H
 #define WEFT_APPS_TUNE_SPACE_H
@@ -33,9 +34,17 @@ typedef struct space {
 weft_status space_read(const char *text, space *s, weft_error *error);
 /* space_trials - how many points a grid has; at most INT32_MAX. Pure. */
 int64_t space_trials(const space *s, int points);
-/* The value of axis a in trial t, of n, as an option has it. Pure. */
-void space_at_random(const space *s, uint64_t seed, int n, int trial, int a,
-                     char value[SPACE_TEXT]);
+/* space_at_random - where the points of a search at random are. Pure.
+ *
+ * n        points
+ * shares   [n, s->n] where each is on each axis, from 0 to below 1
+ * returns  WEFT_MEMORY
+ * cost     n log n for each axis */
+weft_status space_at_random(const space *s, uint64_t seed, int n, double *shares,
+                            weft_error *error);
+/* space_value - what stands there on an axis, as an option has it. Pure. */
+void space_value(const space_axis *axis, double share, char value[SPACE_TEXT]);
+/* space_on_grid - the value of axis a in a trial of a grid, as an option has it. Pure. */
 void space_on_grid(const space *s, int points, int trial, int a, char value[SPACE_TEXT]);
 /* space_draw - a number from 0 to below 1 that depends on what it is drawn for alone: the same for every start. Pure. */
 double space_draw(uint64_t seed, uint64_t which);

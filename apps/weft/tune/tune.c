@@ -47,8 +47,8 @@ const option_table tune_table = {
     .usage = "weft tune --vary WHAT [options] -- PROGRAM ...   train many times, and tell\n"
              "                                                 what learns best\n"
              "\n"
-             "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 27 \\\n"
-             "      --halving 3 -- mnist --data t10k --steps 810\n",
+             "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 40 \\\n"
+             "      --halving 27 -- mnist --data t10k --steps 810\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "search for the options that a training learns best with",
@@ -127,6 +127,20 @@ static weft_status check(const settings *s, const search *all, weft_error *error
     return all->is_population ? check_population(s, all, error) : WEFT_OK;
 }
 
+static weft_status draw_trials(search *all, weft_error *error)
+{
+    const space *sp = all->launch.space;
+    double *shares = calloc((size_t)all->n, (size_t)sp->n * sizeof *shares);
+    if (!shares) return weft_fail_memory(error, (size_t)all->n * (size_t)sp->n * sizeof *shares);
+    const weft_status status = space_at_random(sp, all->seed, all->n, shares, error);
+    for (int t = 0; status == WEFT_OK && t < all->n; t++)
+        for (int a = 0; a < sp->n; a++)
+            space_value(&sp->axes[a], shares[(size_t)t * (size_t)sp->n + (size_t)a],
+                        all->trials[t].values[a]);
+    free(shares);
+    return status;
+}
+
 static weft_status make_trials(const settings *s, search *all, weft_error *error)
 {
     const space *sp = all->launch.space;
@@ -143,15 +157,12 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
     if (!all->trials) return weft_fail_memory(error, (size_t)n * sizeof *all->trials);
     for (int t = 0; t < all->n; t++) {
         all->trials[t].number = t;
-        for (int a = 0; a < sp->n; a++)
-            if (is_grid)
-                space_on_grid(sp, points, t, a, all->trials[t].values[a]);
-            else
-                space_at_random(sp, all->seed, all->n, t, a, all->trials[t].values[a]);
+        for (int a = 0; is_grid && a < sp->n; a++)
+            space_on_grid(sp, points, t, a, all->trials[t].values[a]);
     }
     all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
                                       : rungs_of(all->n, all->eta, all->steps);
-    return WEFT_OK;
+    return is_grid ? WEFT_OK : draw_trials(all, error);
 }
 
 /* What makes it another search. */

@@ -32,7 +32,7 @@ void weft_winograd_result(const float *from, int64_t apart, int64_t n, float *co
 void weft_winograd_from_result(const float *const *y, int64_t n, float *to, int64_t apart);
 void weft_winograd_to_filter(const float *from, int64_t apart, int64_t n, float *const *taps);
 
-/* c[i, j] = or += the sum over l < k of a[i * a_row + l * a_step] b[l * vectors of j], j < columns, whole vectors. */
+/* c = or += a b, c [rows, columns], b [k, columns] of whole vectors; element (i, l) of a is a[i * a_row + l * a_step]. */
 typedef struct weft_winograd_product {
     const float *a, *b;
     float *c;

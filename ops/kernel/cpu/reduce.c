@@ -155,12 +155,34 @@ static unit locate(const reduction *r, int64_t index)
                   left < WEFT_COLUMNS ? left : WEFT_COLUMNS};
 }
 
+/* Rows one after the other, each the whole of a result: the next one lies a step further. */
+static bool has_plain_rows(const reduction *r)
+{
+    return r->rows && r->dtype == WEFT_F32 && r->width == 1 && r->n_chunks == 1 &&
+           r->reduced.n_dims == 0 && r->kept.n_dims <= 1;
+}
+
+static void run_plain_rows(const reduction *r, int64_t begin, int64_t end)
+{
+    const int64_t *stride = r->kept.stride[0];
+    for (int64_t i = begin; i < end; i++) {
+        double state = r->reducer->identity[0];
+        take_run(r, &state, r->in + i * stride[IN] * (int64_t)sizeof(float), 1, 0, r->last,
+                 r->first_index);
+        ((float *)(void *)r->out)[i * stride[OUT]] = (float)state;
+    }
+}
+
 static void run_tasks(void *argument, int64_t begin, int64_t end, int lane)
 {
     const running *run = argument;
     const reduction *r = run->reduction;
     double own[ONE_STATE];
     (void)lane;
+    if (has_plain_rows(r)) {
+        run_plain_rows(r, begin, end);
+        return;
+    }
     for (int64_t task = begin; task < end; task++) {
         const bool is_whole = r->n_chunks == 1;
         const unit u = locate(r, is_whole ? task : task / r->n_chunks);

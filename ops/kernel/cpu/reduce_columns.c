@@ -109,25 +109,6 @@ enum { GROUP = 8, LONG_GROUP = 16 };
         }                                                                                          \
     }
 
-/* Eight rows are added up in floats, halves by halves, and that in double. */
-WEFT_TARGET_CLONES static void column_sum_f32(double *restrict state, const void *data,
-                                              int64_t stride, int64_t rows, int64_t n,
-                                              int64_t index)
-{
-    const float *restrict x = data;
-    (void)index;
-    for (; rows >= GROUP; rows -= GROUP, x += GROUP * stride)
-        for (int64_t i = 0; i < n; i++) {
-            const float *at = x + i;
-            state[i] +=
-                (double)(((at[0] + at[stride]) + (at[2 * stride] + at[3 * stride])) +
-                         ((at[4 * stride] + at[5 * stride]) + (at[6 * stride] + at[7 * stride])));
-        }
-    for (; rows > 0; rows--, x += stride)
-        for (int64_t i = 0; i < n; i++)
-            state[i] += (double)x[i];
-}
-
 /* The first of the largest of a group, where NaN is the largest, and then the state. */
 #define ARGMAX(T, suffix, W)                                                                       \
     WEFT_TARGET_CLONES static void column_argmax_##suffix(double *restrict state,                  \
@@ -223,6 +204,7 @@ WEFT_TARGET_CLONES static void column_sum_f32(double *restrict state, const void
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 #define COLUMNS(T, suffix, W)                                                                      \
+    COLUMN(column_sum_##suffix, T, A, a += v)                                                      \
     EXTREME(column_max_##suffix, T, suffix, >, LARGER)                                             \
     EXTREME(column_min_##suffix, T, suffix, <, SMALLER)                                            \
     ARGMAX(T, suffix, W)
@@ -235,8 +217,6 @@ WEFT_TARGET_CLONES static void column_sum_f32(double *restrict state, const void
 COLUMNS(float, f32, int32_t)
 COLUMNS(double, f64, int64_t)
 COLUMNS(int32_t, i32, int32_t)
-COLUMN(column_sum_f64, double, A, a += v)
-COLUMN(column_sum_i32, int32_t, A, a += v)
 FLOAT_COLUMNS(float, f32)
 FLOAT_COLUMNS(double, f64)
 

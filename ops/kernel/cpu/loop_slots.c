@@ -82,10 +82,12 @@ weft_status weft_making_describe(weft_making *m, weft_error *error)
 
 /* ---- results that share memory with operands ------------------------------------------------- */
 
-/* The bytes that operand k spans, from its first on. */
+/* The bytes that operand k spans, from its first on: none where none of it is read, as in rows without elements. There a tensor
+ * without elements has no memory of its own, though it is long in other dims. */
 static int64_t operand_bytes(const weft_making *m, int k)
 {
     const weft_space *s = m->space;
+    if (s->n_rows == 0 || (s->row == 0 && !is_constant_in_row(m, k))) return 0;
     int64_t last = m->loop->in[k].width - 1;
     for (int d = 0; d < s->n_dims; d++)
         last += (s->size[d] - 1) * s->stride[k][d];

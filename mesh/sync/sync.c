@@ -61,8 +61,8 @@ void weft_waiter_end(weft_waiter *wait)
 }
 
 /* A stint is shorter than the time between two ticks of a common kernel (250 a second), at which it takes cores away. A core is
- * given up by a nap, however short, and not by a yield: since 6.18 Linux takes the rest of its share from who yields, and a lane
- * had a sixth of the core where it now has a third. */
+ * given up by a nap, however short, and not by a yield: beside a busy process, on Linux 6.18, a lane that yielded had a sixth of the
+ * core, and one that naps has a third. */
 enum { STINT_NS = 2500000, SHARED_NS = 100000000, GIVEN_NS = 50000 };
 
 void weft_stint_pass(weft_stint *stint, bool gives)

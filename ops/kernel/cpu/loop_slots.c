@@ -82,12 +82,23 @@ weft_status weft_making_describe(weft_making *m, weft_error *error)
 
 /* ---- results that share memory with operands ------------------------------------------------- */
 
-/* The bytes that operand k spans, from its first on: none where none of it is read, as in rows without elements. There a tensor
- * without elements has no memory of its own, though it is long in other dims. */
+/* Is anything of operand k read? Of rows without elements that is what their own ops take. */
+static bool is_read(const weft_making *m, int k)
+{
+    if (m->space->n_rows == 0) return false;
+    if (m->space->row > 0) return true;
+    for (int o = 0; o < m->loop->n_ops; o++)
+        for (int i = 0; i < m->loop->op[o].n_in; i++)
+            if (m->loop->op[o].in[i] == k && weft_reads_rows(&m->loop->op[o])) return true;
+    return false;
+}
+
+/* The bytes that operand k spans, from its first on. What is not read spans none: a tensor without elements has no memory of its
+ * own, and may lie where a result does. */
 static int64_t operand_bytes(const weft_making *m, int k)
 {
     const weft_space *s = m->space;
-    if (s->n_rows == 0 || (s->row == 0 && !is_constant_in_row(m, k))) return 0;
+    if (!is_read(m, k)) return 0;
     int64_t last = m->loop->in[k].width - 1;
     for (int d = 0; d < s->n_dims; d++)
         last += (s->size[d] - 1) * s->stride[k][d];

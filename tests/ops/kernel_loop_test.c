@@ -254,11 +254,26 @@ static const weft_prepared_loop *prepare_again(one_case *c, uintptr_t in, uintpt
     return is_there ? again : NULL;
 }
 
+/* Of rows without elements a loop reads what its ops of rows take. */
+static bool is_read(const one_case *c, int k, int g)
+{
+    if (c->row[g] > 0) return true;
+    for (int o = 0; o < c->loop->n_ops; o++) {
+        const weft_loop_op *op = &c->loop->op[o];
+        for (int i = 0; i < op->n_in; i++)
+            if (op->in[i] == k && (op->kind == WEFT_LOOP_ROWS || op->kind == WEFT_LOOP_FINISH))
+                return true;
+    }
+    return false;
+}
+
 static bool has_any_in_place(const one_case *c)
 {
     for (int o = 0; o < c->n_out; o++)
         for (int g = 0; g < c->loop->n_segments; g++)
-            if (c->place[o][g] >= 0 && numbers_of(c, &c->slot[c->loop->out[o]], g) > 0) return true;
+            if (c->place[o][g] >= 0 && is_read(c, c->place[o][g], g) &&
+                numbers_of(c, &c->slot[c->loop->out[o]], g) > 0)
+                return true;
     return false;
 }
 

@@ -218,6 +218,14 @@ static void place_on_axis(const space *s, uint64_t seed, int n, int a, const uin
         shares[(size_t)spots[i].trial * (size_t)s->n + (size_t)a] = (i + within) / n;
 }
 
+bool space_is_sliced(const space *s)
+{
+    int n_lists = 0;
+    for (int a = 0; a < s->n; a++)
+        n_lists += s->axes[a].n > 0;
+    return n_lists > 0 && n_lists < s->n;
+}
+
 weft_status space_at_random(const space *s, uint64_t seed, int n, double *shares, weft_error *error)
 {
     spot *spots = calloc((size_t)n, sizeof *spots);

@@ -42,6 +42,8 @@ int64_t space_trials(const space *s, int points);
  * cost     n log n for each axis */
 weft_status space_at_random(const space *s, uint64_t seed, int n, double *shares,
                             weft_error *error);
+/* space_is_sliced - whether both lists and ranges vary. Pure. */
+bool space_is_sliced(const space *s);
 /* space_value - what stands there on an axis, as an option has it. Pure. */
 void space_value(const space_axis *axis, double share, char value[SPACE_TEXT]);
 /* space_on_grid - the value of axis a in a trial of a grid, as an option has it. Pure. */

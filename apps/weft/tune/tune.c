@@ -177,6 +177,10 @@ static weft_status tell_about(const settings *s, const search *all, char *text, 
                                  settings_text(s, names[i]));
     if (used < room && all->is_population)
         used += (size_t)snprintf(text + used, room - used, "--rounds %d ", all->n_rungs);
+    /* Points that an older build drew lie elsewhere. */
+    if (used < room && space_is_sliced(all->launch.space) && !settings_is(s, "search", "grid"))
+        used +=
+            (size_t)snprintf(text + used, room - used, "(points even for each value of a list) ");
     if (used < room) used += (size_t)snprintf(text + used, room - used, "--");
     for (int i = 0; i < all->launch.n && used < room; i++)
         used += (size_t)snprintf(text + used, room - used, " %s", all->launch.command[i]);

@@ -7,25 +7,31 @@ import types
 from . import _c as c, _headers
 
 PACKAGE = __name__.split(".")[0]
+# Packages between the user and what he means: numpy.sum(x) calls x.sum() from a file of numpy's.
+NOT_THE_USERS = frozenset([PACKAGE, "numpy", "numpy.core", "numpy._core", "numpy.lib", "numpy.linalg"])
 
 
 def is_ours(frame):
     return frame.f_globals.get("__package__") == PACKAGE
 
 
+def is_not_the_users(frame):
+    return frame.f_globals.get("__package__") in NOT_THE_USERS
+
+
 def depth_of_user():
-    """For warnings: how many frames up the caller outside this package is."""
+    """For warnings: how many frames up the caller outside these packages is."""
     depth, frame = 1, sys._getframe(1)
-    while frame.f_back and is_ours(frame):
+    while frame.f_back and is_not_the_users(frame):
         frame, depth = frame.f_back, depth + 1
     return depth
 
 
 def without_ours(trace):
-    """A traceback without the frames of this package, which the user cannot mend."""
+    """A traceback without the frames of these packages, which the user cannot mend."""
     kept = []
     while trace is not None:
-        if not is_ours(trace.tb_frame):
+        if not is_not_the_users(trace.tb_frame):
             kept.append(trace)
         trace = trace.tb_next
     made = None

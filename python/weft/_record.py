@@ -12,10 +12,9 @@ import numpy
 
 from . import _c as c, _call
 from ._convert import fields_of, without_const
+from ._frames import NOT_THE_USERS
 from ._numbers import DTYPES, did_you_mean
 from ._values import Dim, Handle, Value
-
-PACKAGE = __name__.split(".")[0]
 
 
 class Type:
@@ -76,9 +75,9 @@ def part(index):
 
 
 def place_of_user():
-    """Code and line of the caller outside this package."""
+    """Code and line of the caller outside this package, and outside numpy where that called it."""
     frame = sys._getframe(2)
-    while frame.f_globals.get("__package__") == PACKAGE and frame.f_back:
+    while frame.f_globals.get("__package__") in NOT_THE_USERS and frame.f_back:
         frame = frame.f_back
     return frame.f_code, frame.f_lineno
 

@@ -67,7 +67,7 @@ def test_numpy_on_the_left_and_its_functions():
         for made, wanted in ((two + x, 2 + x), (two - x, 2 - x), (two * x, 2 * x), (two / x, 2 / x), (two ** x, 2 ** x), (two < x, x > 2),
                              (two >= x, x <= 2), (two == x, x == 2), (two % x, 2 % x), (np.asarray(two) * x, 2 * x)):
             assert isinstance(made, weft.Tensor) and made.dtype == wanted.dtype and np.allclose(made, wanted)
-    for made in (np.float32(2) + x, np.float32(2) / x, x / 2):
+    for made in (np.float32(2) + x, np.float32(2) / x, x / 2, np.sum(x), np.mean(x)):
         assert made._weft_node.place[0].co_filename == __file__
     array = np.ones((2, 3), "f4")
     for call in (lambda: array + x, lambda: array @ x, lambda: array < x, lambda: x * array, lambda: [1, 2] - x):

@@ -254,6 +254,23 @@ static void test_near_values(void)
         }
 }
 
+static void test_values_between_two(void)
+{
+    const space s = read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=8..16,opt=a|b|c");
+    static const struct {
+        int axis;
+        const char *x, *y, *between;
+    } cases[] = {
+        {0, "0.001", "0.1", "0.01"}, {0, "0.1", "0.001", "0.01"}, {0, "0.02", "0.02", "0.02"},
+        {1, "0.1", "0.4", "0.25"},   {1, "0", "0.5", "0.25"},     {2, "8", "11", "10"},
+        {2, "8", "9", "8"},          {3, "a", "c", "a"},          {3, "c", "a", "c"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char between[SPACE_TEXT];
+        space_between(&s.axes[cases[i].axis], cases[i].x, cases[i].y, between);
+        weft_test_check(strcmp(between, cases[i].between) == 0, __FILE__, __LINE__, between);
+    }
+}
+
 int main(void)
 {
     RUN(test_lists_and_ranges_are_read);
@@ -266,5 +283,6 @@ int main(void)
     RUN(test_every_value_of_a_list_comes);
     RUN(test_a_grid_has_every_point_once);
     RUN(test_near_values);
+    RUN(test_values_between_two);
     return weft_test_report();
 }

@@ -53,7 +53,7 @@ static void take_line(search *s, const char *text)
     const json_t *result = json_object_get(line, "result");
     const json_int_t t = json_integer_value(json_object_get(line, "trial")),
                      k = json_integer_value(json_object_get(line, "rung"));
-    if (line && t >= 0 && t < s->n && k >= 0 && k < s->n_rungs)
+    if (line && t >= 0 && t < s->n + s->n_between && k >= 0 && k < s->n_rungs)
         s->trials[t].outcomes[k] = (outcome){
             .is_done = true,
             .status = (int)json_integer_value(json_object_get(line, "status")),
@@ -325,10 +325,10 @@ int search_rank(const search *s, int k, int *trials, int n)
     return good;
 }
 
-/* How many trials are at a rung. Steps grow by eta from rung to rung, and trials become fewer by its power of two thirds alone. What a
+/* Steps grow by eta from rung to rung, and trials become fewer by its power of two thirds alone. What a
  * short training comes to is an early guess: where the rate falls to the end, a high one looks worse until then than it is. On digits
  * the best of 27 was the ninth or so after a fifth of its steps. */
-static int at_rung(const search *s, int k)
+int search_at_rung(const search *s, int k)
 {
     const int n = (int)lround(s->n * pow(s->eta, -2.0 / 3 * k));
     return n > 1 ? n : 1;
@@ -337,7 +337,8 @@ static int at_rung(const search *s, int k)
 /* The best of those that came through a rung, to the front. Returns how many go on. */
 static int select_best(const search *s, int k, int *trials, int n)
 {
-    const int good = search_rank(s, k, trials, n), go_on = at_rung(s, k + 1);
+    const int places = k + 1 == s->n_rungs - 1 ? s->n_between : 0;
+    const int good = search_rank(s, k, trials, n), go_on = search_at_rung(s, k + 1) - places;
     return good < go_on ? good : go_on;
 }
 
@@ -366,6 +367,58 @@ static bool is_rung_done(const search *s, int k, const int *trials, int n)
     return true;
 }
 
+static weft_status train_to(search *s, int k, const int *trials, int n, double begun,
+                            weft_error *error)
+{
+    rung r = {.search = s, .number = k, .until = search_until(s, k), .begun = begun};
+    const int cores = count_cores();
+    r.n_parts = s->at_once < n ? s->at_once : n;
+    r.cores = cores / r.n_parts > 0 ? cores / r.n_parts : 1;
+    if (!is_rung_done(s, k, trials, n)) WEFT_TRY(run_rung(&r, &(queue){trials, n, 0}, error));
+    s->trained = count_trained(s);
+    return WEFT_OK;
+}
+
+static bool is_known(const search *s, char values[][SPACE_TEXT])
+{
+    for (int t = 0; t < s->n; t++) {
+        int same = 0;
+        while (same < s->launch.space->n && strcmp(s->trials[t].values[same], values[same]) == 0)
+            same++;
+        if (same == s->launch.space->n) return true;
+    }
+    return false;
+}
+
+/* A trial halfway between the best and the best other one that has something new halfway. trials [n] came to something, the best first.
+ * false: there is none. */
+static bool add_between(search *s, const int *trials, int n)
+{
+    const space *sp = s->launch.space;
+    trial *made = &s->trials[s->n]; /* its outcomes are there where the search was started before */
+    for (int i = 1; i < n; i++) {
+        for (int a = 0; a < sp->n; a++)
+            space_between(&sp->axes[a], s->trials[trials[0]].values[a],
+                          s->trials[trials[i]].values[a], made->values[a]);
+        if (is_known(s, made->values)) continue;
+        made->number = s->n++;
+        return true;
+    }
+    return false;
+}
+
+/* One after the other, since each depends on those before. trials [n] are those of the last rung, with room for n_between more. */
+static weft_status run_between(search *s, int *trials, int n, double begun, weft_error *error)
+{
+    const int last = s->n_rungs - 1;
+    for (int i = 0; i < s->n_between && !s->is_stopped; i++, n++) {
+        if (!add_between(s, trials, search_rank(s, last, trials, n))) return WEFT_OK;
+        trials[n] = s->n - 1;
+        WEFT_TRY(train_to(s, last, trials + n, 1, begun, error));
+    }
+    return WEFT_OK;
+}
+
 static weft_status run_rungs(search *s, int *trials, weft_error *error)
 {
     int n = s->n;
@@ -373,13 +426,9 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
     for (int t = 0; t < n; t++)
         trials[t] = t;
     for (int k = 0; k < s->n_rungs && n > 0; k++) {
-        rung r = {.search = s, .number = k, .until = search_until(s, k), .begun = begun};
-        const int cores = count_cores();
-        r.n_parts = s->at_once < n ? s->at_once : n;
-        r.cores = cores / r.n_parts > 0 ? cores / r.n_parts : 1;
-        if (!is_rung_done(s, k, trials, n)) WEFT_TRY(run_rung(&r, &(queue){trials, n, 0}, error));
-        s->trained = count_trained(s);
+        WEFT_TRY(train_to(s, k, trials, n, begun, error));
         if (s->is_stopped) return WEFT_OK;
+        if (k == s->n_rungs - 1) return run_between(s, trials, n, begun, error);
         if (s->eta > 0) n = select_best(s, k, trials, n);
         if (s->is_population) WEFT_TRY(population_turn(s, k, trials, &n, error));
     }
@@ -388,7 +437,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
 
 weft_status search_run(search *s, weft_error *error)
 {
-    int *trials = calloc((size_t)s->n + 1, sizeof *trials);
+    int *trials = calloc((size_t)(s->n + s->n_between) + 1, sizeof *trials);
     if (!trials) return weft_fail_memory(error, (size_t)s->n * sizeof *trials);
     hear_signals();
     weft_status status = s->is_population ? population_open(s, error) : WEFT_OK;

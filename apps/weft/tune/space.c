@@ -321,3 +321,14 @@ void space_near(const space_axis *axis, const char *value, double draw, char nea
     const double to = fmin(fmax(moved(axis, x, draw), axis->low), axis->high);
     snprintf(near, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", to);
 }
+
+void space_between(const space_axis *axis, const char *x, const char *y, char between[SPACE_TEXT])
+{
+    double p, q;
+    snprintf(between, SPACE_TEXT, "%s", x);
+    if (axis->n > 0 || strcmp(x, y) == 0 || weft_number_read(x, &p) <= 0 ||
+        weft_number_read(y, &q) <= 0)
+        return;
+    const double half = axis->is_log ? sqrt(p * q) : (p + q) / 2;
+    snprintf(between, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", half);
+}

@@ -53,6 +53,9 @@ double space_draw(uint64_t seed, uint64_t which);
 /* space_near - a value near this one: of a :log range up to half more or a third less, of another range up to a tenth of it up or down,
  * of a list the same, the one before or the one behind; never outside. draw from 0 to below 1. Pure. */
 void space_near(const space_axis *axis, const char *value, double draw, char near[SPACE_TEXT]);
+/* space_between - the value halfway between two: of a :log range by their logarithms, of whole numbers the nearest one, of a list the first of
+ * the two. Pure. */
+void space_between(const space_axis *axis, const char *x, const char *y, char between[SPACE_TEXT]);
 /* space_place - where on the axis a value is, from 0 to 1: for a picture. Pure. */
 double space_place(const space_axis *axis, const char *value);
 

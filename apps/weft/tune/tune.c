@@ -22,6 +22,9 @@ static const option options[] = {
     {"halving", OPTION_COUNT, "0", "N", "The search",
      "train all for few steps, the better part for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
+    {"between", OPTION_COUNT, "0", "N", "The search",
+     "of the trainings to the end: the last N are halfway between the best two until then", NULL, 0,
+     1000},
     {"rounds", OPTION_COUNT, "8", "N", "The search",
      "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,
      TRIAL_RUNGS},
@@ -30,7 +33,7 @@ static const option options[] = {
      "highest with NAME:highest"},
     {"seed", OPTION_COUNT, "1", "N", "The search", "where the points begin"},
     {"at-once", OPTION_COUNT, "1", "N", "Where it runs",
-     "trials beside each other, each on its part of the cores", NULL, 1, 256},
+     "trials beside each other, each on cores of its own", NULL, 1, 256},
     {"ranks", OPTION_FLAG, "no", "", "Where it runs",
      "a rank for each core of a part: --mesh data:N --layout batch:data; a trial that goes on in a "
      "larger part takes its checkpoint there"},
@@ -48,7 +51,7 @@ const option_table tune_table = {
              "                                                 what learns best\n"
              "\n"
              "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 40 \\\n"
-             "      --halving 27 -- mnist --data t10k --steps 810\n",
+             "      --halving 27 --between 1 -- mnist --data t10k --steps 810\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "search for the options that a training learns best with",
@@ -97,6 +100,11 @@ static weft_status check_population(const settings *s, const search *all, weft_e
                          "--search population trains all members to the end, and --halving %d does "
                          "not; leave out one of the two",
                          all->eta);
+    if (all->n_between > 0)
+        return weft_fail(error, WEFT_USAGE,
+                         "--search population draws near the best after each round, and has no "
+                         "trainings for --between %d; leave out one of the two",
+                         all->n_between);
     if (trials < 2)
         return weft_fail(error, WEFT_USAGE,
                          "--search population --trials %lld: one member has nobody to go on from; "
@@ -141,6 +149,23 @@ static weft_status draw_trials(search *all, weft_error *error)
     return status;
 }
 
+/* Trainings between the best take places of trainings to the end, and leave two that they are between. */
+static weft_status check_between(const search *all, bool is_grid, weft_error *error)
+{
+    const int ends = search_at_rung(all, all->n_rungs - 1);
+    if (all->n_between == 0 || all->is_population) return WEFT_OK;
+    if (is_grid && all->n_rungs == 1)
+        return weft_fail(error, WEFT_USAGE,
+                         "--search grid trains all its %d trials to the end, and leaves none for "
+                         "--between %d; give --halving too",
+                         all->n, all->n_between);
+    if (ends - all->n_between >= 2) return WEFT_OK;
+    return weft_fail(error, WEFT_USAGE,
+                     "--between %d: %d are trained to the end, and 2 at least of them have to be "
+                     "other ones; give more --trials",
+                     all->n_between, ends);
+}
+
 static weft_status make_trials(const settings *s, search *all, weft_error *error)
 {
     const space *sp = all->launch.space;
@@ -153,15 +178,17 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
             "the grid has %lld trials, more than 100000; name fewer values, or --points",
             (long long)n);
     all->n = (int)n;
-    all->trials = calloc((size_t)n, sizeof *all->trials);
+    all->trials = calloc((size_t)(n + all->n_between), sizeof *all->trials);
     if (!all->trials) return weft_fail_memory(error, (size_t)n * sizeof *all->trials);
+    all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
+                                      : rungs_of(all->n, all->eta, all->steps);
+    WEFT_TRY(check_between(all, is_grid, error));
+    if (all->n_rungs == 1) all->n -= all->n_between;
     for (int t = 0; t < all->n; t++) {
         all->trials[t].number = t;
         for (int a = 0; is_grid && a < sp->n; a++)
             space_on_grid(sp, points, t, a, all->trials[t].values[a]);
     }
-    all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
-                                      : rungs_of(all->n, all->eta, all->steps);
     return is_grid ? WEFT_OK : draw_trials(all, error);
 }
 
@@ -177,6 +204,8 @@ static weft_status tell_about(const settings *s, const search *all, char *text, 
                                  settings_text(s, names[i]));
     if (used < room && all->is_population)
         used += (size_t)snprintf(text + used, room - used, "--rounds %d ", all->n_rungs);
+    if (used < room && all->n_between > 0)
+        used += (size_t)snprintf(text + used, room - used, "--between %d ", all->n_between);
     /* Points that an older build drew lie elsewhere. */
     if (used < room && space_is_sliced(all->launch.space) && !settings_is(s, "search", "grid"))
         used +=
@@ -230,6 +259,7 @@ static weft_status tune(const settings *s, int n, char *const *command, search *
     all->by = by;
     all->says = !settings_flag(s, "quiet") && !settings_flag(s, "json");
     all->eta = (int)settings_count(s, "halving");
+    all->n_between = (int)settings_count(s, "between");
     all->steps = steps_of(command, n);
     all->is_population = settings_is(s, "search", "population");
     all->seed = (uint64_t)settings_count(s, "seed");

@@ -194,7 +194,7 @@ def disagreement(row, told):
     if not numbers:
         return "no worker could do it"
     first = next(iter(numbers))
-    scale = max(abs(n) for n in numbers[first])
+    scale = max(abs(n) for n in numbers[first]) or 1.0
     for name, others in numbers.items():
         apart = max(abs(a - b) for a, b in zip(numbers[first], others)) / scale
         if len(others) != len(numbers[first]) or not apart <= row.apart:

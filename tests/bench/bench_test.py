@@ -260,6 +260,8 @@ class Refusing(unittest.TestCase):
         self.assertNotIn("minimum", record["contenders"]["PyTorch"])
         self.assertIn("PyTorch computed 4.0005 where Weft computed 4", record["why"])
         self.assertIsNotNone(bench.disagreement(self.ROW, {"Weft": {"numbers": [4.0]}, "JAX": {"numbers": [float("nan")]}}))
+        self.assertIsNone(bench.disagreement(self.ROW, {"Weft": {"numbers": [0.0]}, "JAX": {"numbers": [0.0]}}))
+        self.assertIsNotNone(bench.disagreement(self.ROW, {"Weft": {"numbers": [0.0]}, "JAX": {"numbers": [1.0]}}))
 
 
 class Telling(unittest.TestCase):

@@ -193,7 +193,7 @@ def from_bf16(rows, columns):
 
 
 def to_i32(rows, columns):
-    return op(lambda x: x.astype(jnp.int32), ops.data(0, (rows, columns)))
+    return op(lambda x: x.astype(jnp.int32), 1000.0 * ops.data(0, (rows, columns)))
 
 
 def gelu_bf16(rows, columns):

@@ -172,7 +172,7 @@ def from_bf16(rows, columns):
 
 
 def to_i32(rows, columns):
-    return op(lambda x: x.int(), ops.data(0, (rows, columns)))
+    return op(lambda x: x.int(), 1000.0 * ops.data(0, (rows, columns)))
 
 
 def gelu_bf16(rows, columns):

@@ -191,6 +191,36 @@ static void test_a_trip_of_an_lstm_copies_what_is_carried_alone(void)
     CHECK_EQ_INT(weft_graph_destroy(&b.graph), WEFT_OK);
 }
 
+/* Both halves of what a trip sees have a gradient of bf16, which are added up in f32. None is put among zeros for that. */
+static void test_parts_of_bf16_are_made_where_they_are_joined(void)
+{
+    static const char *const copies[] = {"scan_each", "slice", "concat",     "reindex",
+                                         "add",       "cast",  "scan_stack", NULL};
+    const weft_dim half = {"half", 3};
+    weft_error error = {0};
+    weft_program *program = NULL;
+    weft_oracle_build b = {.graph = weft_graph_create(3)};
+    const weft_value xs = weft_oracle_input(&b, WEFT_BF16, WEFT_DIMS(steps, hidden), -1.0, 1.0);
+    const weft_value trip = weft_scan_begin(b.graph, TRIPS), x = weft_scan_each(xs, steps);
+    const weft_value low = weft_slice(x, hidden, 0, half), high = weft_slice(x, hidden, 3, half);
+    const weft_value sum = weft_add(weft_scale(low, 2.0), weft_scale(high, 3.0));
+    weft_scan_end(trip);
+    weft_value d;
+    weft_gradients(weft_sum(WEFT_SCALAR, weft_cast(weft_scan_stack(sum, steps), WEFT_F32)),
+                   WEFT_VALUES(xs), &d, 0);
+    d = weft_cast(d, WEFT_F32);
+    float found[TRIPS * 6] = {0};
+    CHECK_OK(weft_compile(oracle.alone, NULL, WEFT_VALUES(d), NULL, &program, &error), error);
+    CHECK_OK(weft_oracle_fill(&b, program, &error), error);
+    CHECK_OK(weft_run(program, &error), error);
+    CHECK_OK(weft_read(program, d, WEFT_F32, found, sizeof found, &error), error);
+    for (int i = 0; i < TRIPS * 6; i++)
+        CHECK(found[i] == (i % 6 < 3 ? 2.0F : 3.0F));
+    CHECK_EQ_INT(count(program, copies), 0);
+    CHECK_EQ_INT(weft_program_destroy(&program), WEFT_OK);
+    CHECK_EQ_INT(weft_graph_destroy(&b.graph), WEFT_OK);
+}
+
 /* ---- numbers -------------------------------------------------------------------------------------- */
 
 #include "measured_cases.h"
@@ -226,6 +256,7 @@ int main(void)
     weft_error error = {0};
     if (CHECK_OK(weft_oracle_open(&oracle, meshes, 4, &error), error)) {
         RUN(test_a_trip_of_an_lstm_copies_what_is_carried_alone);
+        RUN(test_parts_of_bf16_are_made_where_they_are_joined);
         RUN(test_a_trip_that_is_broken_off_leaves_what_is_carried);
         RUN(test_what_is_planned_is_measured);
         RUN(test_meshes_agree);

@@ -284,32 +284,52 @@ static void test_sums(void)
     }
 }
 
-/* 3 x 3 taps of stride 1 and whole vectors of channels: fewer products, if there are enough of them. Odd places, parts of all of
- * them, taps in either order, and channels in more pieces than one. */
+/* A window of 3 taps, none between them, in either order. */
+static void add_three(product *c, int s, form form)
+{
+    add_space(c, s, form, 12);
+    weft_conv_window *w = &c->attributes.window[s];
+    direction *d = &c->d[c->n - 1];
+    w->over = w->stride = w->dilation = 1;
+    w->offset = random_below(4) - 2;
+    if (random_below(2)) *(form == TO_FILTER ? &w->stride : &w->dilation) = -1, w->offset += 2;
+    *(form == TO_FILTER ? &d->of_y : &d->of_w) = (part){form == TO_FILTER ? w->y : w->w, 3, 0, 3};
+}
+
+/* One of any taps and strides. */
+static void add_further(product *c, int s, form form)
+{
+    add_space(c, s, form, 4);
+    c->attributes.window[s].over = 1;
+}
+
+/* Two dims of 3 taps and stride 1, whole vectors of channels, in any place a third dim: fewer products, if there are enough of
+ * them. Odd places, parts of all of them, and channels and taps in more pieces than one. */
+static void check_three(form form, int n_windows, int64_t channels, int64_t features)
+{
+    product c = {.attributes = {.n_windows = n_windows}};
+    const int further = n_windows == 3 ? random_below(3) : -1;
+    if (random_below(4)) add_whole(&c, "batch", true, form == TO_FILTER, form != TO_FILTER, 2);
+    for (int s = 0; s < n_windows; s++)
+        (s == further ? add_further : add_three)(&c, s, form);
+    if (form == TO_DATA) add_whole(&c, "feature", false, true, true, features);
+    add_whole(&c, "channel", true, form != TO_FILTER, form == TO_FILTER, channels);
+    if (form != TO_DATA) add_whole(&c, "feature", false, true, true, features);
+    check(&c, WEFT_F32, false);
+}
+
 static void test_three_by_three(void)
 {
-    for (int i = 0; i < weft_test_cases(60); i++) {
-        const form form = (enum form)(i % FORMS);
-        const int64_t channels = 16 * (1 + random_below(i % 5 ? 5 : 12)),
-                      features = 16 * (1 + random_below(i % 5 ? 6 : 2));
-        product c = {.attributes = {.n_windows = 2}};
-        if (random_below(4)) add_whole(&c, "batch", true, form == TO_FILTER, form != TO_FILTER, 2);
-        for (int s = 0; s < 2; s++) {
-            add_space(&c, s, form, 12);
-            weft_conv_window *w = &c.attributes.window[s];
-            direction *d = &c.d[c.n - 1];
-            w->over = w->stride = w->dilation = 1;
-            w->offset = random_below(4) - 2;
-            if (random_below(2))
-                *(form == TO_FILTER ? &w->stride : &w->dilation) = -1, w->offset += 2;
-            *(form == TO_FILTER ? &d->of_y : &d->of_w) =
-                (part){form == TO_FILTER ? w->y : w->w, 3, 0, 3};
-        }
-        if (form == TO_DATA) add_whole(&c, "feature", false, true, true, features);
-        add_whole(&c, "channel", true, form != TO_FILTER, form == TO_FILTER, channels);
-        if (form != TO_DATA) add_whole(&c, "feature", false, true, true, features);
-        check(&c, WEFT_F32, false);
-    }
+    for (int i = 0; i < weft_test_cases(60); i++)
+        check_three((form)(i % FORMS), 2, 16 * (1 + random_below(i % 5 ? 5 : 12)),
+                    16 * (1 + random_below(i % 5 ? 6 : 2)));
+}
+
+static void test_three_by_three_of_more_dims(void)
+{
+    for (int i = 0; i < weft_test_cases(60); i++)
+        check_three((form)(i % FORMS), 3, 16 * (1 + random_below(i % 5 ? 5 : 12)),
+                    16 * (1 + random_below(i % 5 ? 3 : 2)));
 }
 
 /* More rows of a filter than a lane keeps addresses of: taps of one channel, and channels. */
@@ -401,6 +421,7 @@ int main(void)
     RUN(test_channels_by_themselves);
     RUN(test_sums);
     RUN(test_three_by_three);
+    RUN(test_three_by_three_of_more_dims);
     RUN(test_many_taps);
     RUN(test_unlike_phases);
     RUN(test_long_strides);

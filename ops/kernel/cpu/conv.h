@@ -58,13 +58,15 @@ typedef struct weft_conv_rows {
 /* How conv_winograd.c goes about it: tiles of 2 x 2 places of y, or to the filter of w, which are summed over. */
 typedef struct weft_conv_winograd {
     bool is_to_filter;
+    int window[2];                            /* the plane's, which tiles are of */
     int64_t places[2], tiles[2], by_place[2]; /* by window; in y, or to the filter in w */
     int64_t at[2];                            /* of the first tile in x */
     int64_t taps, by_tap[2], by_channel;      /* of tap 0, strides: in w, or to the filter in y */
     int64_t by_feature;                       /* in w */
     int64_t channels, features, n_tiles;
-    weft_conv_dims outer; /* of tiles, without windows */
-    /* An item is `panel` features of a block of tiles, or to the filter of `rows` channels */
+    weft_conv_dims outer, further; /* of tiles; taps beside the plane's */
+    int64_t n_further;             /* taps */
+    /* An item is `panel` features of a block of tiles, or to the filter of `rows` (further taps, channels) */
     int64_t panel, rows, n_blocks;
 } weft_conv_winograd;
 
@@ -109,7 +111,7 @@ static inline bool weft_conv_is_in(const weft_conv *c, const int64_t *at, int64_
     return true;
 }
 
-/* conv_winograd.c: 3 x 3 taps of stride 1 and many channels in f32, by fewer products; false: it is another one, or that would not
+/* conv_winograd.c: 3 x 3 taps of stride 1 in two dims, and many channels, in f32, by fewer products; false: it is another one, or that would not
  * pay, or there is no AVX-512. */
 bool weft_conv_plan_winograd(weft_conv *c);
 /* conv_rows.c: tiles of runs, x read where it lies; false: no processor with AVX-512, y's columns do not lie together, or all is

@@ -1,5 +1,6 @@
 /* conv_winograd.c: convolutions of 3 x 3 taps, stride 1 and many channels, forward and to the data and to the filter, by 16 / 36 of
- * the products (conv_winograd_math.c).
+ * the products (conv_winograd_math.c). Of more dims of space two have such taps; those of the others are summed over in the products,
+ * as more channels are, and to the filter they are more rows of it.
  *
  * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make. Forward, a lane keeps the transformed filter of some features,
  * and tiles go past it, some at a time: they are transformed, multiplied as 16 matrices, and transformed back. To the filter, a lane
@@ -24,10 +25,17 @@ enum {
     SUM_FILTER = WEFT_WINOGRAD_ROWS * WEFT_WINOGRAD_PANEL + W,
 };
 
+/* Where a tile of results begins: its row and column in the plane, and what other dims add. */
+typedef struct tile_place {
+    weft_conv_place outer;
+    int64_t row, column;
+} tile_place;
+
 /* Of a lane's scratch, forward and to the data. */
 typedef struct forward_lane {
     _Alignas(64) float filter[FILTER], data[WEFT_WINOGRAD * DATA], result[WEFT_WINOGRAD * RESULT];
     float taps[9 * TAKEN * WEFT_WINOGRAD_PANEL], zeros[WEFT_WINOGRAD_CHANNELS];
+    tile_place tiles[TILES];
     weft_winograd_places at[TILES];
 } forward_lane;
 
@@ -52,42 +60,85 @@ static int64_t pieces_of(int64_t n, int64_t each)
 
 /* ---- tiles ------------------------------------------------------------------------------------- */
 
-/* Elements: of x from c->x on; of what has results, from `of` on. */
-static void find(const weft_conv *c, int64_t index, const float *x, const float *zeros, float *of,
-                 float *outside, weft_winograd_places *to)
+static void find_tile(const weft_conv *c, int64_t index, tile_place *t)
 {
     const weft_conv_winograd *w = &c->winograd;
     const int64_t each = w->tiles[0] * w->tiles[1], in_image = index % each;
-    const int64_t row = 2 * (in_image / w->tiles[1]), column = 2 * (in_image % w->tiles[1]);
-    weft_conv_place p = {0};
-    weft_conv_move(&w->outer, index / each, &p);
-    const int64_t step = w->is_to_filter ? p.w : p.y;
+    t->row = 2 * (in_image / w->tiles[1]), t->column = 2 * (in_image % w->tiles[1]);
+    t->outer = c->first;
+    weft_conv_move(&w->outer, index / each, &t->outer);
+}
+
+/* Of a tile's results, from `of` on. */
+static void find_results(const weft_conv *c, const tile_place *t, float *of, float *outside,
+                         weft_winograd_places *to)
+{
+    const weft_conv_winograd *w = &c->winograd;
+    const int64_t step = w->is_to_filter ? t->outer.w : t->outer.y;
     for (int k = 0; k < 4; k++) {
-        const int64_t i = row + k / 2, j = column + k % 2;
+        const int64_t i = t->row + k / 2, j = t->column + k % 2;
         to->y[k] = i < w->places[0] && j < w->places[1]
                        ? of + step + i * w->by_place[0] + j * w->by_place[1]
                        : outside;
     }
-    for (int k = 0; k < WEFT_WINOGRAD; k++) {
-        const int64_t i = w->at[0] + row + k / WEFT_WINOGRAD_SIDE,
-                      j = w->at[1] + column + k % WEFT_WINOGRAD_SIDE;
-        const bool is_in = i >= 0 && i < c->window[0].size && j >= 0 && j < c->window[1].size;
-        to->x[k] = is_in ? x + p.x + i * c->window[0].stride + j * c->window[1].stride : zeros;
+}
+
+static weft_conv_place find_tap(const weft_conv *c, int64_t tap)
+{
+    weft_conv_place p = {0};
+    weft_conv_move(&c->winograd.further, tap, &p);
+    return p;
+}
+
+/* Whether the windows beside the plane's have something there; its offset in x is added. */
+static bool is_in_others(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
+                         int64_t *x)
+{
+    const weft_conv_winograd *w = &c->winograd;
+    for (int s = 0; s < c->n_windows; s++) {
+        const int64_t at = t->outer.at[s] + tap->at[s];
+        if (s == w->window[0] || s == w->window[1]) continue;
+        if (at < 0 || at >= c->window[s].size) return false;
+        *x += at * c->window[s].stride;
     }
+    return true;
+}
+
+/* Of what a tile reads at one of the further taps, from x on. */
+static void find_data(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
+                      const float *x, const float *zeros, weft_winograd_places *to)
+{
+    enum { SIDE = WEFT_WINOGRAD_SIDE };
+    const weft_conv_winograd *w = &c->winograd;
+    int64_t first = t->outer.x + tap->x, at[2][SIDE];
+    bool is_in[2][SIDE];
+    const bool is_in_all = is_in_others(c, t, tap, &first);
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < SIDE; i++) {
+            const int64_t j = w->at[s] + (s == 0 ? t->row : t->column) + i;
+            is_in[s][i] = is_in_all && j >= 0 && j < c->window[w->window[s]].size;
+            at[s][i] = j * c->window[w->window[s]].stride;
+        }
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++)
+            to->x[SIDE * i + j] =
+                is_in[0][i] && is_in[1][j] ? x + first + at[0][i] + at[1][j] : zeros;
 }
 
 /* ---- forward, and to the data -------------------------------------------------------------------- */
 
-/* Features [first, first + n) of the filter, transformed: [16][channels][n]. */
+/* Features [first, first + n) of the filter, transformed: [16][further taps, channels][n]. */
 static void take_filter(const weft_conv *c, int64_t first, int64_t n, forward_lane *m)
 {
     const weft_conv_winograd *w = &c->winograd;
     const tile_kernels *kernels = weft_gemm_kernels(WEFT_F32);
-    const int64_t tap = TAKEN * n, bytes = sizeof(float);
-    for (int64_t k = 0; k < w->channels; k += TAKEN) {
-        const int64_t depth = smaller(TAKEN, w->channels - k);
+    const int64_t tap = TAKEN * n, bytes = sizeof(float), all = w->n_further * w->channels;
+    for (int64_t l = 0, depth; l < all; l += depth) {
+        const int64_t k = l % w->channels;
+        const weft_conv_place p = find_tap(c, l / w->channels);
+        depth = smaller(TAKEN, w->channels - k);
         for (int t = 0; t < 9; t++) {
-            const int64_t at = w->taps + t / 3 * w->by_tap[0] + t % 3 * w->by_tap[1] +
+            const int64_t at = p.w + w->taps + t / 3 * w->by_tap[0] + t % 3 * w->by_tap[1] +
                                k * w->by_channel + first * w->by_feature;
             const side s = {.data = c->w + at * bytes,
                             .step = w->by_feature,
@@ -95,7 +146,38 @@ static void take_filter(const weft_conv *c, int64_t first, int64_t n, forward_la
                             .bytes = (int)bytes};
             kernels->pack(&s, (int)n, (int)n, depth, m->taps + t * tap);
         }
-        weft_winograd_filter(m->taps, tap, depth * n, m->filter + k * n, w->channels * n + W);
+        weft_winograd_filter(m->taps, tap, depth * n, m->filter + l * n, all * n + W);
+    }
+}
+
+/* What is summed up in a register: some of the channels at one further tap, or all of them at some taps. */
+typedef struct piece {
+    int64_t tap, n_taps, channel, channels; /* at each of these taps */
+} piece;
+
+static piece piece_at(const weft_conv_winograd *w, int64_t done)
+{
+    piece p = {.tap = done / w->channels, .n_taps = 1, .channel = done % w->channels};
+    p.channels = smaller(WEFT_WINOGRAD_DEPTH, w->channels - p.channel);
+    if (p.channels == w->channels)
+        p.n_taps = smaller(WEFT_WINOGRAD_DEPTH / w->channels, w->n_further - p.tap);
+    return p;
+}
+
+/* n tiles of x, transformed: [16][n][taps, channels] of the piece. */
+static void take_data(const weft_conv *c, int64_t n, const piece *p, forward_lane *m)
+{
+    const float *x = (const float *)(const void *)c->x;
+    const int64_t depth = p->n_taps * p->channels;
+    for (int64_t t = 0; t < p->n_taps; t++) {
+        const weft_conv_place tap = find_tap(c, p->tap + t);
+        for (int64_t i = 0; i < n; i++) {
+            if (p->channel == 0) find_data(c, &m->tiles[i], &tap, x, m->zeros, &m->at[i]);
+            weft_winograd_data(m->at[i].x, p->channels, m->data + i * depth + t * p->channels,
+                               DATA);
+            for (int j = 0; j < WEFT_WINOGRAD; j++)
+                m->at[i].x[j] += p->channels;
+        }
     }
 }
 
@@ -104,30 +186,29 @@ static void run_tiles(const weft_conv *c, int64_t first, int64_t n, int64_t colu
                       forward_lane *m)
 {
     const weft_conv_winograd *w = &c->winograd;
+    const int64_t all = w->n_further * w->channels;
     for (int64_t i = 0; i < n; i++)
-        find(c, first + i, (const float *)(const void *)c->x, m->zeros,
-             (float *)(void *)c->y + column, NULL, &m->at[i]);
-    for (int64_t k = 0; k < w->channels; k += WEFT_WINOGRAD_DEPTH) {
-        const int64_t depth = smaller(WEFT_WINOGRAD_DEPTH, w->channels - k);
-        for (int64_t i = 0; i < n; i++) {
-            weft_winograd_data(m->at[i].x, depth, m->data + i * depth, DATA);
-            for (int j = 0; j < WEFT_WINOGRAD; j++)
-                m->at[i].x[j] += depth;
-        }
+        find_tile(c, first + i, &m->tiles[i]);
+    for (int64_t done = 0, depth; done < all; done += depth) {
+        const piece p = piece_at(w, done);
+        depth = p.n_taps * p.channels;
+        take_data(c, n, &p, m);
         for (int j = 0; j < WEFT_WINOGRAD; j++)
-            weft_winograd_multiply(&(weft_winograd_product){
-                .a = m->data + j * DATA,
-                .b = m->filter + j * (w->channels * columns + W) + k * columns,
-                .c = m->result + j * RESULT,
-                .rows = n,
-                .columns = columns,
-                .k = depth,
-                .a_row = depth,
-                .a_step = 1,
-                .add = k > 0});
+            weft_winograd_multiply(
+                &(weft_winograd_product){.a = m->data + j * DATA,
+                                         .b = m->filter + j * (all * columns + W) + done * columns,
+                                         .c = m->result + j * RESULT,
+                                         .rows = n,
+                                         .columns = columns,
+                                         .k = depth,
+                                         .a_row = depth,
+                                         .a_step = 1,
+                                         .add = done > 0});
     }
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        find_results(c, &m->tiles[i], (float *)(void *)c->y + column, NULL, &m->at[i]);
         weft_winograd_result(m->result + i * columns, RESULT, columns, m->at[i].y);
+    }
 }
 
 static void run_forward_items(void *argument, int64_t begin, int64_t end, int lane)
@@ -150,19 +231,68 @@ static void run_forward_items(void *argument, int64_t begin, int64_t end, int la
 
 /* ---- to the filter ------------------------------------------------------------------------------- */
 
-/* Channels [row, row + rows) and features [column, column + columns). */
+/* Rows of one further tap, which are neighbours in x. */
+typedef struct stretch {
+    weft_conv_place tap;
+    int64_t channel, n;
+} stretch;
+enum { STRETCHES = WEFT_WINOGRAD_ROWS / W };
+
+/* Of rows [row, row + rows); returns how many. */
+static int cut_rows(const weft_conv *c, int64_t row, int64_t rows, stretch *to)
+{
+    const int64_t channels = c->winograd.channels;
+    int count = 0;
+    for (int64_t i = 0; i < rows; i += to[count++].n) {
+        const int64_t channel = (row + i) % channels;
+        to[count] = (stretch){find_tap(c, (row + i) / channels), channel,
+                              smaller(rows - i, channels - channel)};
+    }
+    return count;
+}
+
+/* A tile of x, transformed. */
+static void take_rows(const weft_conv *c, const tile_place *t, const stretch *of, int count,
+                      float *to, const float *zeros)
+{
+    const float *x = (const float *)(const void *)c->x;
+    for (int i = 0; i < count; to += of[i++].n) {
+        weft_winograd_places at;
+        find_data(c, t, &of[i].tap, x + of[i].channel, zeros, &at);
+        weft_winograd_data(at.x, of[i].n, to, SUM_DATA);
+    }
+}
+
+static void put_rows(const weft_conv *c, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                     const filter_lane *m)
+{
+    const weft_conv_winograd *w = &c->winograd;
+    for (int64_t i = 0; i < rows; i++) {
+        float *taps[9];
+        const weft_conv_place p = find_tap(c, (row + i) / w->channels);
+        for (int t = 0; t < 9; t++)
+            taps[t] = (float *)(void *)c->y + p.y + w->taps + t / 3 * w->by_tap[0] +
+                      t % 3 * w->by_tap[1] + (row + i) % w->channels * w->by_channel + column;
+        weft_winograd_to_filter(m->filter + i * columns, SUM_FILTER, columns, taps);
+    }
+}
+
+/* Rows [row, row + rows) of (further taps, channels) and features [column, column + columns). */
 static void run_filter_part(const weft_conv *c, int64_t row, int64_t rows, int64_t column,
                             int64_t columns, int lane, filter_lane *m)
 {
     const weft_conv_winograd *w = &c->winograd;
-    const float *x = (const float *)(const void *)c->x + row;
     float *of = (float *)(uintptr_t)c->w + column; /* nobody writes there */
+    stretch stretches[STRETCHES];
+    const int count = cut_rows(c, row, rows, stretches);
     for (int64_t done = 0; done < w->n_tiles; done += SUMMED) {
         const int64_t n = smaller(SUMMED, w->n_tiles - done);
         for (int64_t i = 0; i < n; i++) {
             weft_winograd_places at;
-            find(c, done + i, x, m->zeros, of, m->zeros, &at);
-            weft_winograd_data(at.x, rows, m->data + i * rows, SUM_DATA);
+            tile_place at_tile;
+            find_tile(c, done + i, &at_tile);
+            take_rows(c, &at_tile, stretches, count, m->data + i * rows, m->zeros);
+            find_results(c, &at_tile, of, m->zeros, &at);
             weft_winograd_from_result((const float *const *)at.y, columns, m->result + i * columns,
                                       SUM_RESULT);
         }
@@ -178,13 +308,7 @@ static void run_filter_part(const weft_conv *c, int64_t row, int64_t rows, int64
                                                             .add = done > 0});
         weft_stream_pause(c->stream, lane);
     }
-    for (int64_t i = 0; i < rows; i++) {
-        float *taps[9];
-        for (int t = 0; t < 9; t++)
-            taps[t] = (float *)(void *)c->y + w->taps + t / 3 * w->by_tap[0] +
-                      t % 3 * w->by_tap[1] + (row + i) * w->by_channel + column;
-        weft_winograd_to_filter(m->filter + i * columns, SUM_FILTER, columns, taps);
-    }
+    put_rows(c, row, rows, column, columns, m);
 }
 
 static void run_filter_items(void *argument, int64_t begin, int64_t end, int lane)
@@ -196,7 +320,7 @@ static void run_filter_items(void *argument, int64_t begin, int64_t end, int lan
     while (weft_stream_take(c->stream, lane, INT64_MAX, &begin, &end))
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = i % w->n_blocks * w->rows, column = i / w->n_blocks * w->panel;
-            run_filter_part(c, row, smaller(w->rows, w->channels - row), column,
+            run_filter_part(c, row, smaller(w->rows, w->n_further * w->channels - row), column,
                             smaller(w->panel, w->features - column), lane, m);
         }
 }
@@ -211,18 +335,62 @@ static void run(const weft_conv *c, weft_stream *stream)
 
 /* ---- which it is --------------------------------------------------------------------------------- */
 
-/* The windows' dims by window, others behind each other; false: a window has not just one. */
-static bool sort(const weft_conv_dims *dims, weft_conv_dim *of_window, weft_conv_dims *others)
+/* The one dim that moves a window; NULL: there is none, or more. */
+static const weft_conv_dim *find_dim(const weft_conv_dims *dims, int window)
 {
-    int n[2] = {0};
-    others->n = 0;
+    const weft_conv_dim *found = NULL;
+    for (int d = 0; d < dims->n; d++) {
+        if (dims->dim[d].window != window) continue;
+        if (found != NULL) return NULL;
+        found = &dims->dim[d];
+    }
+    return found;
+}
+
+/* Takes the last two windows that have 3 taps side by side; false: there are no two. */
+static bool take_plane(const weft_conv *c, const weft_conv_dims *of_taps,
+                       const weft_conv_dims *of_places, weft_conv_dim *taps, weft_conv_dim *places,
+                       weft_conv_winograd *w)
+{
+    int missing = 2;
+    for (int s = c->n_windows - 1; s >= 0 && missing > 0; s--) {
+        const weft_conv_dim *t = find_dim(of_taps, s), *p = find_dim(of_places, s);
+        if (t == NULL || p == NULL || t->size != 3 || (t->step != 1 && t->step != -1) ||
+            p->step != 1)
+            continue;
+        missing--;
+        w->window[missing] = s, taps[missing] = *t, places[missing] = *p;
+    }
+    return missing == 0;
+}
+
+/* Dims that move neither of the plane's windows. */
+static weft_conv_dims others(const weft_conv_dims *dims, const weft_conv_winograd *w)
+{
+    weft_conv_dims rest = {.n = 0};
     for (int d = 0; d < dims->n; d++)
-        if (dims->dim[d].window >= 0) {
-            of_window[dims->dim[d].window] = dims->dim[d];
-            n[dims->dim[d].window]++;
-        } else
-            others->dim[others->n++] = dims->dim[d];
-    return n[0] == 1 && n[1] == 1;
+        if (dims->dim[d].window != w->window[0] && dims->dim[d].window != w->window[1])
+            rest.dim[rest.n++] = dims->dim[d];
+    return rest;
+}
+
+/* Channels lie together in x; what else is summed, or of the filter, is further taps. */
+static bool take_channels(const weft_conv_dims *of_taps, weft_conv_winograd *w)
+{
+    const weft_conv_dims rest = others(of_taps, w);
+    w->further.n = 0;
+    w->channels = 0;
+    for (int d = 0; d < rest.n; d++) {
+        const weft_conv_dim *dim = &rest.dim[d];
+        if (dim->window >= 0 || dim->x != 1 || w->channels > 0) {
+            w->further.dim[w->further.n++] = *dim;
+            continue;
+        }
+        w->channels = dim->size;
+        w->by_channel = w->is_to_filter ? dim->y : dim->w;
+    }
+    w->n_further = weft_conv_count(&w->further);
+    return w->channels > 0;
 }
 
 /* Taps that go backwards are the same from the other end. */
@@ -231,34 +399,14 @@ static void take_taps(const weft_conv *c, const weft_conv_dim *taps, weft_conv_w
     w->taps = 0;
     for (int s = 0; s < 2; s++) {
         const int64_t by = w->is_to_filter ? taps[s].y : taps[s].w;
-        w->at[s] = c->first.at[s] + (taps[s].step < 0 ? -2 : 0);
+        w->at[s] = c->first.at[w->window[s]] + (taps[s].step < 0 ? -2 : 0);
         w->by_tap[s] = taps[s].step < 0 ? -by : by;
         w->taps += taps[s].step < 0 ? 2 * by : 0;
     }
 }
 
-static bool is_three(const weft_conv_dim *taps)
+static void take_tiles(const weft_conv_dim *places, weft_conv_winograd *w)
 {
-    for (int s = 0; s < 2; s++)
-        if (taps[s].size != 3 || (taps[s].step != 1 && taps[s].step != -1)) return false;
-    return true;
-}
-
-/* Dims, strides and sizes; false: it is another convolution. */
-static bool take_dims(const weft_conv *c, weft_conv_winograd *w)
-{
-    weft_conv_dim m[2], k[2];
-    weft_conv_dims of_m, of_k;
-    if (c->n_windows != 2 || c->window[0].over != 1 || c->window[1].over != 1 || c->n.n != 1 ||
-        c->free.n > 0 || !sort(&c->m, m, &of_m) || !sort(&c->k, k, &of_k))
-        return false;
-    w->is_to_filter = !is_three(k);
-    const weft_conv_dim *taps = w->is_to_filter ? m : k, *places = w->is_to_filter ? k : m;
-    const weft_conv_dims *channel = w->is_to_filter ? &of_m : &of_k;
-    if (!is_three(taps) || places[0].step != 1 || places[1].step != 1 || channel->n != 1 ||
-        channel->dim[0].x != 1 || c->n.dim[0].y != 1)
-        return false;
-    w->outer = w->is_to_filter ? of_k : of_m;
     w->n_tiles = weft_conv_count(&w->outer);
     for (int s = 0; s < 2; s++) {
         w->places[s] = places[s].size;
@@ -266,12 +414,26 @@ static bool take_dims(const weft_conv *c, weft_conv_winograd *w)
         w->tiles[s] = (places[s].size + 1) / 2;
         w->n_tiles *= w->tiles[s];
     }
-    w->channels = channel->dim[0].size, w->features = c->n.dim[0].size;
-    w->by_channel = w->is_to_filter ? channel->dim[0].y : channel->dim[0].w;
+}
+
+/* Dims, strides and sizes; false: it is another convolution. */
+static bool take_dims(const weft_conv *c, weft_conv_winograd *w)
+{
+    weft_conv_dim taps[2], places[2];
+    for (int s = 0; s < c->n_windows; s++)
+        if (c->window[s].over != 1) return false;
+    if (c->n.n != 1 || c->free.n > 0 || c->n.dim[0].y != 1) return false;
+    w->is_to_filter = !take_plane(c, &c->k, &c->m, taps, places, w);
+    if (w->is_to_filter && !take_plane(c, &c->m, &c->k, taps, places, w)) return false;
+    if (!take_channels(w->is_to_filter ? &c->m : &c->k, w)) return false;
+    w->outer = others(w->is_to_filter ? &c->k : &c->m, w);
+    w->features = c->n.dim[0].size;
     w->by_feature = c->n.dim[0].w;
     if (w->channels % W != 0 || w->features % W != 0) return false;
+    take_tiles(places, w);
     take_taps(c, taps, w);
-    return w->is_to_filter ? w->by_feature == 1 : w->channels <= WEFT_WINOGRAD_CHANNELS;
+    return w->is_to_filter ? w->by_feature == 1
+                           : w->n_further * w->channels <= WEFT_WINOGRAD_CHANNELS;
 }
 
 /* Columns of as many vectors, in the fewest panels of `most`. */
@@ -284,14 +446,15 @@ static int64_t even(int64_t n, int64_t most)
 static bool pays(const weft_conv_winograd *w)
 {
     enum { OF_TRANSFORM = 50, LEAST = 1 << 14 };
-    const double tiles = (double)w->n_tiles, channels = (double)w->channels / W,
+    const int64_t rows = w->n_further * w->channels;
+    const double tiles = (double)w->n_tiles, channels = (double)rows / W,
                  features = (double)w->features / W,
                  places = (double)(w->places[0] * w->places[1]) * tiles /
                           (double)(w->tiles[0] * w->tiles[1]);
     const double direct = 9 * places * channels * features * W;
     const double products = WEFT_WINOGRAD * tiles * channels * features * W,
                  again_x = (double)pieces_of(w->features, w->panel),
-                 again_y = w->is_to_filter ? (double)pieces_of(w->channels, w->rows) : 1,
+                 again_y = w->is_to_filter ? (double)pieces_of(rows, w->rows) : 1,
                  transforms = OF_TRANSFORM * (tiles * (channels * again_x + features * again_y) +
                                               channels * W * features);
     return direct >= LEAST && products + transforms < 0.8 * direct;
@@ -307,7 +470,7 @@ static void cut_filter(const weft_conv *c, weft_conv_winograd *w)
             w->rows = even(w->rows, w->rows - 1);
         else
             w->panel = even(w->panel, w->panel - 1);
-        w->n_blocks = pieces_of(w->channels, w->rows);
+        w->n_blocks = pieces_of(w->n_further * w->channels, w->rows);
     }
 }
 
@@ -317,11 +480,12 @@ bool weft_conv_plan_winograd(weft_conv *c)
     if (c->dtype != WEFT_F32 || weft_run_kernels_of(c->dtype) == NULL || c->stream == NULL ||
         !take_dims(c, &w))
         return false;
-    const int64_t fits = WEFT_WINOGRAD_FILTER / (WEFT_WINOGRAD * 4) / w.channels / W * W;
+    const int64_t all = w.n_further * w.channels,
+                  fits = WEFT_WINOGRAD_FILTER / (WEFT_WINOGRAD * 4) / all / W * W;
     w.panel =
         even(w.features, w.is_to_filter ? WEFT_WINOGRAD_PANEL : smaller(WEFT_WINOGRAD_PANEL, fits));
-    w.rows = even(w.channels, WEFT_WINOGRAD_ROWS);
-    w.n_blocks = w.is_to_filter ? pieces_of(w.channels, w.rows) : pieces_of(w.n_tiles, TILES);
+    w.rows = even(all, WEFT_WINOGRAD_ROWS);
+    w.n_blocks = w.is_to_filter ? pieces_of(all, w.rows) : pieces_of(w.n_tiles, TILES);
     if (!pays(&w)) return false;
     if (w.is_to_filter) cut_filter(c, &w);
     c->winograd = w;

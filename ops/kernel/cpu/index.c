@@ -127,6 +127,36 @@ static void (*const picks[])(const weft_indexing *x, const int64_t *stride, cons
                              const char *table, char *rows, int64_t n) = {
     [1] = pick_word1, [2] = pick_word2, [4] = pick_word4, [8] = pick_word8};
 
+enum { LINE = 64, PIECE = 32 };
+
+/* What a stretch asks memory for on its way: the table's row of the next one. A processor follows no ids. */
+typedef struct asking {
+    const char *from;
+    int64_t n_lines; /* 0: for nothing */
+} asking;
+
+/* Lines of the table's row that n elements choose from at random; 0: so few that they leave most of them out. */
+static int64_t lines_of_row(const weft_indexing *x, const int64_t *stride, int64_t n)
+{
+    const int64_t lines = (x->end - x->first) * (int64_t)x->bytes / LINE;
+    return x->step == 1 && stride[TABLE] == 0 && lines <= n ? lines : 0;
+}
+
+/* The lines are shared out among pieces, so that few are on their way at once. */
+static void pick_stretch(const weft_indexing *x, const int64_t *stride, const int64_t *at,
+                         int64_t n, asking next)
+{
+    const int64_t piece = next.n_lines > 0 ? PIECE : n;
+    for (int64_t i = 0, line = 0; i < n; i += piece) {
+        const int64_t some = n - i < piece ? n - i : piece;
+        for (const int64_t stop = next.n_lines * (i + some) / n; line < stop; line++)
+            __builtin_prefetch(next.from + line * LINE);
+        picks[x->bytes](x, stride, x->id + at[IDS] + i * stride[IDS],
+                        x->table + (at[TABLE] + i * stride[TABLE]) * (int64_t)x->bytes,
+                        x->rows + (at[ROWS] + i * stride[ROWS]) * (int64_t)x->bytes, some);
+    }
+}
+
 /* Of all elements in their order, some: stretches of the innermost loop. */
 static void pick_elements(void *argument, int64_t begin, int64_t end, int lane)
 {
@@ -134,13 +164,18 @@ static void pick_elements(void *argument, int64_t begin, int64_t end, int lane)
     const int last = x->ids.n_dims - 1;
     const int64_t size = x->ids.size[last], *stride = x->ids.stride[last];
     (void)lane;
+    int64_t at[WEFT_NEST_TENSORS] = {0}, then[WEFT_NEST_TENSORS] = {0};
+    if (begin < end) weft_nest_offset(&x->ids, begin, at);
     while (begin < end) {
         const int64_t left = size - begin % size, n = left < end - begin ? left : end - begin;
-        int64_t at[3];
-        weft_nest_offset(&x->ids, begin, at);
-        picks[x->bytes](x, stride, x->id + at[IDS], x->table + (size_t)at[TABLE] * x->bytes,
-                        x->rows + (size_t)at[ROWS] * x->bytes, n);
+        asking next = {0};
         begin += n;
+        if (begin < end) {
+            weft_nest_offset(&x->ids, begin, then);
+            next = (asking){x->table + then[TABLE] * (int64_t)x->bytes, lines_of_row(x, stride, n)};
+        }
+        pick_stretch(x, stride, at, n, next);
+        memcpy(at, then, sizeof at);
     }
 }
 

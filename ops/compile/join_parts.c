@@ -79,8 +79,9 @@ static bool is_widening(const weft_graph *graph, const weft_node *node)
 /* What a summand is, before it was widened in the sum's own scan. */
 static const weft_node *before_widening(const weft_graph *graph, const weft_node *node)
 {
+    if (!is_widening(graph, node)) return node; /* which may have no operand */
     const weft_node *before = weft_node_of(graph, node->in[0]);
-    return is_widening(graph, node) && before->scan == node->scan ? before : node;
+    return before->scan == node->scan ? before : node;
 }
 
 /* The summands of a sum. */

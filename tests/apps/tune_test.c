@@ -408,7 +408,8 @@ static void test_mistakes_are_told(void)
         {"--vary 'rate=1|2' --search grid --between 1 --run wrong" LEARN "4",
          "trains all its 2 trials to the end, and leaves none for --between 1; give --halving too"},
         {"--vary 'rate=1|2' --trials 3 --between 2 --run wrong" LEARN "4",
-         "--between 2: 3 are trained to the end, and 2 at least of them have to be other ones"},
+         "--between 2 wants 4 trainings to the end, two of them to be between, and the rungs leave "
+         "3"},
         {"--vary 'rate=1|2' --search population --between 1 --run wrong" LEARN "40",
          "no trainings for --between 1; leave out one of the two"},
         {"--vary 'rate=1|2' --search population --halving 2 --run wrong" LEARN "40",

@@ -51,7 +51,7 @@ const option_table tune_table = {
              "                                                 what learns best\n"
              "\n"
              "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 40 \\\n"
-             "      --halving 27 --between 1 -- mnist --data t10k --steps 810\n",
+             "      --halving 27 --between 1 -- mnist --data t10k --steps 405\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "search for the options that a training learns best with",
@@ -161,9 +161,9 @@ static weft_status check_between(const search *all, bool is_grid, weft_error *er
                          all->n, all->n_between);
     if (ends - all->n_between >= 2) return WEFT_OK;
     return weft_fail(error, WEFT_USAGE,
-                     "--between %d: %d are trained to the end, and 2 at least of them have to be "
-                     "other ones; give more --trials",
-                     all->n_between, ends);
+                     "--between %d wants %d trainings to the end, two of them to be between, and "
+                     "the rungs leave %d; give more --trials, or a larger --halving",
+                     all->n_between, all->n_between + 2, ends);
 }
 
 static weft_status make_trials(const settings *s, search *all, weft_error *error)

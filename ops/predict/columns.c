@@ -35,13 +35,13 @@ WEFT_TARGET_CLONES static void find_end(int n, double *end, double *over, const 
 }
 
 WEFT_TARGET_CLONES static void await(int n, double *now, const double *begin, const double *end,
-                                     const double *late, const double *crowded, double part)
+                                     const double *late, const double *crowded)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++) {
         const double wakes = begin[k] - now[k] > late[k] ? late[k] : 0;
-        const double awake = end[k] + wakes;
-        now[k] = (awake > now[k] ? awake : now[k]) + part * crowded[k];
+        const double awake = end[k] + crowded[k] + wakes;
+        now[k] = awake > now[k] ? awake : now[k];
     }
 }
 
@@ -120,9 +120,9 @@ void weft_columns_end(int n, double *end, double *over, const double *begin, con
 }
 
 void weft_columns_await(int n, double *now, const double *begin, const double *end,
-                        const double *late, const double *crowded, bool sleeps)
+                        const double *late, const double *crowded)
 {
-    await(n, now, begin, end, late, crowded, sleeps);
+    await(n, now, begin, end, late, crowded);
 }
 
 void weft_columns_look(int n, const double *now, const double *begin, const double *end,

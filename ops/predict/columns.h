@@ -12,10 +12,9 @@ void weft_columns_add(int n, double *now, const double *seconds);
 void weft_columns_later(int n, double *begin, const double *now, const double *over);
 /* end = over = begin + seconds */
 void weft_columns_end(int n, double *end, double *over, const double *begin, const double *seconds);
-/* Goes on when an exchange is over: one that has slept for longer than it takes to wake is not awake at once. sleeps: whether others of its
- * core have to compute first; it goes on `crowded` later then. */
+/* Goes on when an exchange is over: one that has slept for longer than it takes to wake is not awake at once. */
 void weft_columns_await(int n, double *now, const double *begin, const double *end,
-                        const double *late, const double *crowded, bool sleeps);
+                        const double *late, const double *crowded);
 /* What the head of a queue takes of the cores by now, added; and when that changes, if sooner. */
 void weft_columns_look(int n, const double *now, const double *begin, const double *end,
                        const double *cpu, double *taken, double *until);

@@ -72,8 +72,7 @@ static weft_status open_columns(runs *r, weft_arena *arena)
     r->over = weft_arena_take(arena, r->t->plan->n_queues * n * sizeof *r->over);
     r->begin = weft_arena_take(arena, n_flights * sizeof *r->begin);
     r->end = weft_arena_take(arena, n_flights * sizeof *r->end);
-    r->turn = weft_arena_take(arena, (r->t->n_flights + 1) * sizeof *r->turn);
-    if (!r->now || !r->over || !r->begin || !r->end || !r->turn)
+    if (!r->now || !r->over || !r->begin || !r->end)
         return weft_fail_memory(r->t->error, n_flights * sizeof *r->begin);
     r->seconds = r->now + n;
     r->left = r->seconds + n;

@@ -26,7 +26,6 @@ static weft_status open_meeting(const timeline *t, weft_arena *arena, const weft
         m->cpu[c] = weft_exchange_share(t->clock.model, at, m->kind);
         m->late[c] = level->late_seconds;
         m->crowded[c] = is_crowded ? level->crowded_seconds : 0;
-        m->is_crowded |= m->crowded[c] > 0;
     }
     return WEFT_OK;
 }

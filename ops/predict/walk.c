@@ -3,7 +3,6 @@
  * - Work begins when the rank comes to it.
  * - An exchange begins when the last of its group has come to it and the one before it on its queue is over. Ranks that come
  *   earlier go on, until a step that needs it (weft_step.until).
- * - Where ranks share cores, who waits sleeps (weft_level.crowded_seconds), unless it has slept since the exchange began.
  * - While an exchange goes on it takes its share of the rank's cores (weft_level.cpu), so work beside it takes longer.
  * - A scan's trips are walked through until two take equally long in all runs. The others are then alike, except the last, which leaves
  *   out the steps that are done ahead.
@@ -145,22 +144,11 @@ static void note_waiting(const runs *r, uint32_t s, double came)
     of->late += fmax(0, begins(r, s)[0] - came);
 }
 
-/* Ranks that share a core compute one after the other, from one exchange that they wait for to the next. So who comes to one before
- * the others of its core has to sleep, however much work went on beside the exchange. When it wakes all have gone on to where they
- * wait too: what began before then asks for no sleep of its own. */
-static bool has_to_sleep(runs *r, uint32_t s)
-{
-    if (!meeting_of(r, s)->is_crowded || r->turn[r->t->steps[s].flight] <= r->n_slept) return false;
-    r->n_slept = r->n_begun;
-    return true;
-}
-
 static void await(runs *r, uint32_t s)
 {
     const double came = r->now[0];
     const meeting *m = meeting_of(r, s);
-    weft_columns_await(r->n, r->now, begins(r, s), ends(r, s), m->late, m->crowded,
-                       has_to_sleep(r, s));
+    weft_columns_await(r->n, r->now, begins(r, s), ends(r, s), m->late, m->crowded);
     if (r->notes) note_waiting(r, s, came);
 }
 
@@ -206,7 +194,6 @@ static void exchange(runs *r, uint32_t s)
     const walked_step *step = &r->t->steps[s];
     const size_t at = (size_t)step->flight * (size_t)r->n;
     double *over = r->over + (size_t)step->queue * (size_t)r->n, *begin = r->begin + at;
-    r->turn[step->flight] = ++r->n_begun;
     weft_columns_later(r->n, begin, r->now, over);
     if (r->t->classes.n > 1) {
         share(r, meeting_of(r, s)->first, begin);
@@ -356,7 +343,6 @@ static void reset(runs *r)
     memset(r->now, 0, n * sizeof *r->now);
     memset(r->over, 0, r->t->plan->n_queues * n * sizeof *r->over);
     r->n_live = r->reached = 0;
-    r->n_begun = r->n_slept = 0;
 }
 
 void weft_walk(runs *r)

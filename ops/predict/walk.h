@@ -30,7 +30,6 @@ typedef struct meeting {
     /* [classes.n] the part of a rank's cores that an exchange takes; weft_level.late_seconds; weft_level.crowded_seconds where there are
      * more ranks than cores, else 0 */
     double *cpu, *late, *crowded;
-    bool is_crowded; /* some of `crowded` is not 0 */
 } meeting;
 
 typedef struct timeline {
@@ -91,13 +90,9 @@ typedef struct runs {
     double *now;         /* [n] when what it computes goes on */
     double *over;        /* [n_queues][n] when the last exchange of each queue is over */
     double *begin, *end; /* [n_flights][n] of each exchange's last time */
-    uint64_t
-        *turn; /* [n_flights] of each exchange's last time: how many had begun by then, it too */
-    uint64_t n_begun;  /* exchanges */
-    uint64_t n_slept;  /* of them, those that had begun when ranks that share cores slept last */
-    queue_line *lines; /* [n_queues] */
-    uint32_t n_live;   /* lines that are */
-    due *due;          /* [n_steps] */
+    queue_line *lines;   /* [n_queues] */
+    uint32_t n_live;     /* lines that are */
+    due *due;            /* [n_steps] */
     uint32_t
         *next; /* [n_steps] of an exchange: the one that is waited for behind it, + 1; 0: none */
     uint32_t reached;                       /* all that are due behind earlier steps are over */

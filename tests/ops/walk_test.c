@@ -1,7 +1,5 @@
-/* walk_test: runs that are walked at once. Each of them is what it is alone, to
- * the bit: whatever the others do, and however many there are. So draws and
- * prices do not depend on how they are put together. Ranks that share a core
- * sleep for each exchange.
+/* walk_test: runs that are walked at once. Each of them is what it is alone, to the bit: whatever the others do, and however many
+ * there are. So draws and prices do not depend on how they are put together.
  */
 #include "ops/predict/walk.h"
 #include "ops/round_machine.h"
@@ -60,8 +58,7 @@ static void check_plan(planned *p, const char *level, int n_kinds)
     weft_machine_model_destroy(&model);
 }
 
-/* Products, each of whose sums goes on beside the next ones; 401 rows on two
- * ranks are two kinds. */
+/* Products, each of whose sums goes on beside the next ones; 401 rows on two ranks are two kinds. */
 static weft_value products(planned *p, int n, int64_t batch)
 {
     weft_value made = {0};
@@ -112,35 +109,9 @@ static void test_runs_with_trips(void)
     }
 }
 
-/* On one core two ranks compute one after the other. So who waits for the sum
- * sleeps, though it is over by then. */
-static void test_work_hides_no_sleep_of_ranks_that_share_cores(void)
-{
-    const weft_dim batch = {"batch", 500}, k = {"k", 400}, out = {"out", 1000};
-    for (int cores = 1; cores <= 2; cores++) {
-        planned p;
-        open_planned(&p, "data:2", "batch:data");
-        const weft_value first = product(&p, "x", "y", 8, 10, 6);
-        const weft_value large =
-            weft_einsum(WEFT_DIMS(batch, out), input(&p, "u", WEFT_DIMS(batch, k)),
-                        input(&p, "v", WEFT_DIMS(k, out)));
-        plan(&p, WEFT_VALUES(first, large));
-        weft_machine_model *model = plain_machine("0, \"crowded_seconds\": 1e-3");
-        model->cores = cores;
-        const weft_prediction t = predict(&p, model, NULL);
-        const double sleep = cores == 1 ? 1e-3 : 0;
-        CHECK_CLOSE(t.seconds, t.work_seconds + sleep, 1e-9);
-        CHECK_CLOSE(t.exposed_seconds, sleep, 1e-9);
-        CHECK_CLOSE(t.exchange_seconds, 240e-6, 1e-9);
-        CHECK(t.late_seconds == 0);
-        close_planned(&p);
-    }
-}
-
 int main(void)
 {
     RUN(test_runs_with_exchanges_beside_work);
     RUN(test_runs_with_trips);
-    RUN(test_work_hides_no_sleep_of_ranks_that_share_cores);
     return weft_test_report();
 }

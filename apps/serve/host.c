@@ -36,14 +36,25 @@ weft_status serve_host_find_end(serve_host *h, weft_error *error)
     WEFT_TRY(weft_world_any(stop_watch_is_asked(), &any, error));
     if (!any || h->is_ending) return WEFT_OK;
     h->is_ending = true;
-    if (h->is_root) serve_http_refuse(h->http);
+    if (h->is_root) serve_http_end(h->http);
     return WEFT_OK;
+}
+
+void serve_host_wait(serve_host *h)
+{
+    serve_queue_wait(&h->queue, h->is_ending ? SERVE_ENDING : SERVE_IDLE);
+}
+
+bool serve_host_is_over(serve_host *h)
+{
+    if (h->is_ending && !serve_http_any_asks(h->http)) h->queue.is_over = true;
+    return h->queue.is_over;
 }
 
 void serve_host_look(serve_host *h)
 {
     const double now = app_seconds();
-    if (now - h->looked < look_time) return;
+    if (!h->is_ending && now - h->looked < look_time) return;
     h->looked = now;
     serve_http_look(h->http);
 }

@@ -19,7 +19,8 @@
 #include "../stop.h"
 #include "http.h"
 
-#define SERVE_IDLE 0.5
+#define SERVE_IDLE   0.5
+#define SERVE_ENDING 0.005 /* the same, when it ends */
 
 /* The options it reads, for a program's table. */
 #define SERVE_OPTIONS(group)                                                                         \
@@ -45,7 +46,7 @@ typedef struct serve_host {
     stop_watch watch;
     double looked;
     bool is_root, has_queue;
-    bool is_ending; /* a signal has come: no new requests; those that there are go on */
+    bool is_ending; /* a signal has come: no new clients; those that are there have their answers */
 } serve_host;
 
 /* serve_host_begin - signals are taken note of from here on. Local. */
@@ -55,6 +56,10 @@ weft_status serve_host_open(serve_host *host, const settings *s, const serve_ser
                             weft_error *error);
 /* serve_host_find_end - whether any rank got a signal. Collective over the job. */
 weft_status serve_host_find_end(serve_host *host, weft_error *error);
+/* serve_host_wait - for a request, when there is none, or not for long. serve_host_is_over - when there is none: whether none is to
+ * come, and from then on none is taken. Of the root, under the queue's lock. */
+void serve_host_wait(serve_host *host);
+bool serve_host_is_over(serve_host *host);
 /* serve_host_look - at clients, when it is time. Local, of the root. */
 void serve_host_look(serve_host *host);
 /* serve_host_close - when what is answered has been sent, or clients had their time. */

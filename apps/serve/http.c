@@ -39,6 +39,15 @@ typedef struct manner {
     const char *type, *allow; /* the method that would do; NULL: any does */
 } manner;
 
+/* A server that ends has one more answer for a client. */
+static void close_at_end(const serve_http *http, struct MHD_Response *response)
+{
+    serve_http_lock(http);
+    const bool is_ending = http->queue->is_ending;
+    serve_http_unlock(http);
+    if (is_ending) (void)http->mhd.add_response_header(response, "Connection", "close");
+}
+
 /* text: to be freed; NULL: out of memory */
 static enum MHD_Result reply(const serve_http *http, struct MHD_Connection *connection,
                              const manner *said, char *text)
@@ -53,6 +62,7 @@ static enum MHD_Result reply(const serve_http *http, struct MHD_Connection *conn
     (void)http->mhd.add_response_header(response, "Content-Type", said->type);
     if (said->status == BUSY) (void)http->mhd.add_response_header(response, "Retry-After", "1");
     if (said->allow) (void)http->mhd.add_response_header(response, "Allow", said->allow);
+    close_at_end(http, response);
     const enum MHD_Result result =
         http->mhd.queue_response(connection, (unsigned)said->status, response);
     http->mhd.destroy_response(response);
@@ -156,6 +166,7 @@ static enum MHD_Result send_answer(serve_http *http, serve_client *c)
                                         streams ? "text/event-stream" : "application/json");
     (void)http->mhd.add_response_header(response, "Cache-Control", "no-cache");
     if (status == BUSY) (void)http->mhd.add_response_header(response, "Retry-After", "1");
+    close_at_end(http, response);
     const enum MHD_Result result =
         http->mhd.queue_response(c->connection, (unsigned)status, response);
     http->mhd.destroy_response(response);
@@ -168,11 +179,11 @@ static enum MHD_Result ask(serve_http *http, serve_client *c, serve_request *r)
     serve_queue *queue = http->queue;
     bool is_added = false;
     serve_http_lock(http);
-    const bool is_ending = queue->is_ending;
+    const bool is_over = queue->is_over;
     r->number = ++queue->n_known;
     r->came = app_seconds();
     r->ends = r->came + queue->limits.most_time;
-    if (!is_ending) is_added = serve_queue_add(queue, r);
+    if (!is_over) is_added = serve_queue_add(queue, r);
     if (is_added) {
         c->request = r;
         suspend(c);
@@ -182,8 +193,8 @@ static enum MHD_Result ask(serve_http *http, serve_client *c, serve_request *r)
     const serve_kind *kind = r->kind;
     serve_request_drop(r);
     return refuse_as(http, c->connection, kind, BUSY,
-                     is_ending ? "the server is about to end; ask another one"
-                               : "as many requests wait as may; ask again later",
+                     is_over ? "the server is about to end; ask another one"
+                             : "as many requests wait as may; ask again later",
                      NULL);
 }
 
@@ -307,7 +318,11 @@ static enum MHD_Result take_body(const serve_http *http, exchange *x, const char
 static enum MHD_Result begin_exchange(const serve_http *http, struct MHD_Connection *connection,
                                       void **own)
 {
-    if (serve_client_of(http, connection) == NULL) return MHD_NO; /* out of memory */
+    serve_client *c = serve_client_of(http, connection);
+    if (c == NULL) return MHD_NO; /* out of memory */
+    serve_http_lock(http);
+    serve_client_ask(c);
+    serve_http_unlock(http);
     /* a client that is answered while it sends may not look before all is sent: so not too much is read, and dropped */
     if (said_bytes(http, connection) / DRAINED > http->queue->limits.most_bytes)
         return refuse_large(http, connection);
@@ -351,7 +366,7 @@ static void complete(void *cls, struct MHD_Connection *connection, void **own,
         c->request = NULL;
         serve_request_drop(r);
     }
-    if (c) serve_client_enter(c, SERVE_ASKS);
+    if (c) serve_client_enter(c, SERVE_IDLES);
     serve_http_unlock(http);
     if (x) free(x->body);
     free(x);
@@ -387,6 +402,7 @@ weft_status serve_http_open(serve_http **http, serve_queue *queue,
         if (h->daemon == NULL)
             status = weft_fail(error, WEFT_IO, "libmicrohttpd does not start: %s", strerror(errno));
     }
+    h->listens = status == WEFT_OK;
     if (status == WEFT_OK) return WEFT_OK;
     if (h->listener.socket >= 0) close(h->listener.socket);
     free(h);
@@ -399,14 +415,12 @@ const char *serve_http_address(const serve_http *http)
     return http ? http->listener.address : "";
 }
 
-void serve_http_refuse(serve_http *http)
+void serve_http_end(serve_http *http)
 {
     serve_http_lock(http);
     http->queue->is_ending = true;
+    http->ends = app_seconds() + http->queue->limits.client_time;
     serve_http_unlock(http);
-    const int own = http->mhd.quiesce_daemon(http->daemon);
-    if (own >= 0) close(own);
-    http->listener.socket = -1;
 }
 
 /* Whatever is suspended is resumed: libmicrohttpd ends no connection that is not. */

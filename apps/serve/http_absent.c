@@ -22,9 +22,15 @@ void serve_http_look(serve_http *http)
     (void)http;
 }
 
-void serve_http_refuse(serve_http *http)
+void serve_http_end(serve_http *http)
 {
     (void)http;
+}
+
+bool serve_http_any_asks(const serve_http *http)
+{
+    (void)http;
+    return false;
 }
 
 void serve_http_close(serve_http **http, double seconds)

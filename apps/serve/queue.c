@@ -133,6 +133,7 @@ static bool takes_any(void *context, const serve_request *r)
 void serve_queue_refuse_waiting(serve_queue *s, const char *sentence)
 {
     serve_request *r;
+    s->is_over = true;
     while ((r = serve_queue_take(s, takes_any, NULL)) != NULL)
         serve_queue_refuse(s, r, SERVE_FAILED, HTTP_BUSY, sentence);
 }

@@ -44,7 +44,8 @@ struct serve_queue {
     pthread_cond_t has_work;     /* of the clock of app_seconds */
     serve_request *first, *last; /* that wait, in their order */
     int64_t n_waiting, n_known;  /* requests so far */
-    bool is_ending;              /* no new ones */
+    bool is_ending;              /* no new clients; those that are there have one more answer */
+    bool is_over;                /* no new requests */
     serve_counts counts;
 };
 
@@ -70,7 +71,7 @@ void serve_queue_refuse(serve_queue *queue, serve_request *r, serve_end end, int
                         const char *sentence);
 bool serve_request_is_over(const serve_request *r, double now);
 void serve_queue_drop(serve_queue *queue, serve_request *r);
-/* serve_queue_drop_waiting - all that wait and are over; serve_queue_refuse_waiting - all that wait. */
+/* serve_queue_drop_waiting - all that wait and are over; serve_queue_refuse_waiting - all that wait, and any that comes. */
 void serve_queue_drop_waiting(serve_queue *queue, double now);
 void serve_queue_refuse_waiting(serve_queue *queue, const char *sentence);
 

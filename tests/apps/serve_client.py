@@ -66,6 +66,13 @@ class Server:
             threading.Event().wait(0.05)
         fail(f"{name} is {self.metric(name)} and does not become {value}")
 
+    @contextmanager
+    def held(self):
+        """The server does nothing: what clients send meanwhile lies unread, and connections are not let in."""
+        self.process.send_signal(signal.SIGSTOP)
+        yield
+        self.process.send_signal(signal.SIGCONT)
+
     def end(self, status=0):
         """mpirun ends its processes itself soon after a SIGTERM; SIGUSR1 it hands on."""
         self.process.send_signal(signal.SIGUSR1 if self.is_launched else signal.SIGTERM)

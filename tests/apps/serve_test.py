@@ -328,20 +328,28 @@ def test_limits():
 
 
 def test_the_end(wanted):
-    """SIGTERM while texts go on and wait: all of them come, nobody new is let in, and the status is 0."""
+    """SIGTERM while texts go on, wait and are on their way: all of them come, nobody new is let in, and the status is 0."""
     server = Server("--slots", "2")
-    clients = []
-    for i in range(len(ASKED)):
-        c = server.connect()
-        c.request("POST", C, json.dumps(dict(fields_of(i), stream=True)))
-        clients.append(c)
+    clients = [server.connect() for _ in ASKED]
+
+    def ask(i):
+        clients[i].request("POST", C, json.dumps(dict(fields_of(i), stream=True)))
+
+    ask(0)
     first = clients[0].getresponse()
     first.read(1)
+    clients[1].request("GET", "/health")
+    check(clients[1].getresponse().read() == b'{"status":"ok"}', "/health")
     kept = server.connect()
     kept.connect()
-    server.process.send_signal(signal.SIGTERM)
+    with server.held():
+        for i in range(1, len(ASKED)):
+            ask(i)
+        server.process.send_signal(signal.SIGTERM)
     data = b"d" + first.read()
-    texts = [data] + [c.getresponse().read() for c in clients[1:]]
+    rest = [c.getresponse() for c in clients[1:]]
+    check(all(r.getheader("Connection") == "close" for r in rest), f"{[r.getheaders() for r in rest]}")
+    texts = [data] + [r.read() for r in rest]
     server.process.communicate(timeout=PATIENCE)
     check(server.process.returncode == 0, f"it ends with {server.process.returncode}")
     for i, data in enumerate(texts):

@@ -76,10 +76,10 @@ static void plan(serving *s)
 {
     serve_host_look(&s->host);
     pthread_mutex_lock(&s->host.queue.lock);
-    if (!s->host.is_ending && gpt_schedule_is_idle(&s->schedule) && !s->schedule.is_dirty)
-        serve_queue_wait(&s->host.queue, SERVE_IDLE);
+    if (gpt_schedule_is_idle(&s->schedule) && !s->schedule.is_dirty) serve_host_wait(&s->host);
     (void)gpt_schedule_plan(&s->schedule);
-    if (s->host.is_ending && gpt_schedule_is_idle(&s->schedule)) *s->engine.tick.does |= GPT_ENDS;
+    if (gpt_schedule_is_idle(&s->schedule) && serve_host_is_over(&s->host))
+        *s->engine.tick.does |= GPT_ENDS;
     pthread_mutex_unlock(&s->host.queue.lock);
 }
 

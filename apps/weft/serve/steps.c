@@ -54,11 +54,11 @@ static void plan(steps *s, int64_t *does)
     serve_queue *queue = &s->host->queue;
     serve_host_look(s->host);
     pthread_mutex_lock(&queue->lock);
-    if (!s->host->is_ending && queue->n_waiting == 0) serve_queue_wait(queue, SERVE_IDLE);
+    if (queue->n_waiting == 0) serve_host_wait(s->host);
     serve_queue_drop_waiting(queue, app_seconds());
     take_requests(s);
     *does = s->n_taken > 0 ? RUNS : 0;
-    if (s->host->is_ending && s->n_taken == 0) *does = ENDS;
+    if (s->n_taken == 0 && serve_host_is_over(s->host)) *does = ENDS;
     pthread_mutex_unlock(&queue->lock);
     for (int i = 0; s->n_taken > 0 && i < s->facts->n_inputs; i++)
         fill_input(s, i);

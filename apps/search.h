@@ -79,13 +79,16 @@ static inline const weft_found_choice *app_search_chosen(const app_search_result
 void app_search_print(const app_search *search, const app_search_result *result);
 weft_status app_search_json(const app_search *search, const app_search_result *result,
                             weft_error *error);
+/* app_search_same - whether both are printed alike. Pure. */
+bool app_search_same(const weft_choice *a, const weft_choice *b);
 /* app_search_command - the command that trains by a choice. Local. */
 void app_search_command(const app_search *search, const weft_choice *choice, char *text,
                         size_t room);
 
 /* search_measure.c: whether so many ranks can run here: asked before the search, which may be long. Local. */
 weft_status app_search_measure_check(const app_search *search, int ranks, weft_error *error);
-/* The best `n` run here, some steps each, and put in the order of their fastest steps. Inputs are zeros. Local. */
+/* The best `n` and what is chosen without a clock run here, ten at most, some steps each, and are put in the order of their fastest steps.
+ * Inputs are zeros. Local. */
 weft_status app_search_measure(const app_search *search, int n, app_search_result *result,
                                weft_error *error);
 

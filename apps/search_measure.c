@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STEPS = 12 /* after one that is not counted */, MOST_RANKS = 256 };
 
@@ -98,10 +99,26 @@ static void sort(app_search_result *result, int n)
         }
 }
 
+/* What the search would choose without the clock is among the first n, or becomes one more. returns how many they are then */
+static int take_chosen(weft_found *found, int n)
+{
+    const int to = n < WEFT_MAX_FOUND ? n : n - 1;
+    int at = 0;
+    while (at < found->n && !app_search_same(&found->best[at].choice, &found->chosen.choice))
+        at++;
+    if (at < n) return n;
+    if (at == found->n && found->n < WEFT_MAX_FOUND) found->n++;
+    if (at == found->n) at--; /* the last of ten gives way */
+    memmove(&found->best[to + 1], &found->best[to], (size_t)(at - to) * sizeof *found->best);
+    found->best[to] = found->chosen;
+    return to + 1;
+}
+
 weft_status app_search_measure(const app_search *search, int n, app_search_result *result,
                                weft_error *error)
 {
     if (n > result->found.n) n = result->found.n;
+    n = take_chosen(&result->found, n);
     for (int i = 0; i < n; i++)
         WEFT_TRY(measure(search, result->options, &result->found.best[i].choice,
                          &result->measured[i], error));

@@ -80,7 +80,7 @@ static int n_ties(const weft_found *found)
     return n;
 }
 
-static bool is_same(const weft_choice *a, const weft_choice *b)
+bool app_search_same(const weft_choice *a, const weft_choice *b)
 {
     char one[900], other[900];
     (void)weft_choice_print(a, one, sizeof one);
@@ -95,7 +95,7 @@ static void print_tie(const weft_found *found)
     const int ties = n_ties(found);
     const double part = 100 * (found->tie_seconds / found->best[0].prediction.seconds - 1);
     if (ties > 1) printf("1 to %d are within %.0f %%: a tie, as predictions go\n", ties, part);
-    if (is_same(&found->chosen.choice, &found->best[0].choice)) return;
+    if (app_search_same(&found->chosen.choice, &found->best[0].choice)) return;
     (void)weft_choice_print(&found->chosen.choice, choice, sizeof choice);
     printf("the plainest within %.0f %% of the best, %s: %s\n", part,
            weft_time_text(found->chosen.prediction.seconds, text), choice);

@@ -20,7 +20,8 @@ enum {
 /* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
  * and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
-static const double TIE = 0.03; /* within this part predictions do not tell choices apart */
+static const double TIE =
+    0.03; /* within this part, times ranks of a core, predictions do not tell choices apart */
 static const double JUST_ABOVE = 1 + 1e-5; /* times the best: nobody asks for higher floors */
 /* For a machine a choice is planned up to so many times; and the first may end after so many times the time. An estimate plans this
  * many times its few layers: them, and some more. */
@@ -46,6 +47,7 @@ typedef struct hunt {
     uint32_t round[2 * ROUND];
     int n_round;
     double best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
+    double tie;            /* times the best's seconds are no longer a tie */
 } hunt;
 
 static double now(void)
@@ -315,7 +317,7 @@ static looked *plainest(const hunt *h, looked **sorted, int n, bool is_whole)
     for (int i = 0; i < n; i++) {
         looked *l = sorted[i];
         if (!l->fits || (is_whole && !l->is_whole)) continue;
-        if (l->price.prediction.seconds >= h->best * (1 + TIE)) continue;
+        if (l->price.prediction.seconds >= h->best * h->tie) continue;
         if (!found || effort_of(h, l->candidate) < effort_of(h, found->candidate)) found = l;
     }
     return found;
@@ -455,7 +457,7 @@ static weft_status report(hunt *h)
     if (smallest) tell(h, smallest, &found->smallest);
     const looked *chosen = plainest(h, sorted, n, true);
     if (chosen) tell(h, chosen, &found->chosen);
-    found->tie_seconds = h->best * (1 + TIE);
+    found->tie_seconds = h->best * h->tie;
     double *room = malloc((size_t)(n + 1) * sizeof *room);
     if (room) find_guesses(h, sorted, n, room);
     free(room);
@@ -467,10 +469,21 @@ static weft_status report(hunt *h)
     return WEFT_OK;
 }
 
+/* Where ranks share cores, their caches and the turns that they take are not predicted as well. */
+static double tie_of(const weft_search_options *options)
+{
+    const double cores = options->machine->cores;
+    return 1 + TIE * fmax(1, weft_search_host_ranks(options) / cores);
+}
+
 weft_status weft_search_hunt(searching *s, weft_found *found)
 {
-    hunt h = {
-        .s = s, .options = s->options, .found = found, .best = INFINITY, .estimate = INFINITY};
+    hunt h = {.s = s,
+              .options = s->options,
+              .found = found,
+              .best = INFINITY,
+              .estimate = INFINITY,
+              .tie = tie_of(s->options)};
     weft_status status = weft_search_list_make(s, &h.list);
     found->n_choices = h.list.n_choices;
     found->left_out.memory = h.list.n_too_large;

@@ -76,6 +76,41 @@ static void test_of_a_tie_the_plainest_is_chosen(void)
     CHECK_TEXT(r->text, line);
 }
 
+/* Eight cores: predictions of 32 ranks tell fewer choices apart. */
+static void test_a_tie_is_wider_where_ranks_share_cores(void)
+{
+    const command_result *r = text_folder_run(GPT "--json --ranks 32 --machine laptop --plans 12");
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(number(behind(r->text, "\"best\""), "\"seconds\":") * 1.12 ==
+          number(r->text, "\"tie_seconds\":"));
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        n++;
+    return n;
+}
+
+/* The quickest by the clock is chosen, of the one asked for and the tie's plainest. */
+static void test_the_plainest_of_a_tie_is_measured_too(void)
+{
+    char search[512], measured[512];
+    snprintf(search, sizeof search,
+             WEFT_TEST_BIN "/gpt search --json --ranks 4 --machine laptop --plans 24");
+    snprintf(measured, sizeof measured, "%s --measure 1", search);
+    const command_result *r = text_folder_run(search);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK(number(behind(r->text, "\"best\""), "\"seconds\":") <
+          number(behind(r->text, "\"chosen\""), "\"seconds\":"));
+    r = text_folder_run(measured);
+    CHECK_EQ_INT(r->status, 0);
+    CHECK_EQ_INT(count(r->text, "\"measured_seconds\": ") -
+                     count(r->text, "\"measured_seconds\": null"),
+                 2 + 1);
+}
+
 static void test_the_command_makes_the_plan_that_was_told(void)
 {
     check_command(GPT "--json --ranks 4 --machine laptop --plans 12");
@@ -168,6 +203,8 @@ int main(void)
     if (CHECK(text_folder_open("/dev/shm", "search") || text_folder_open("/tmp", "search"))) {
         RUN(test_the_command_makes_the_plan_that_was_told);
         RUN(test_of_a_tie_the_plainest_is_chosen);
+        RUN(test_a_tie_is_wider_where_ranks_share_cores);
+        RUN(test_the_plainest_of_a_tie_is_measured_too);
         RUN(test_the_text_has_all_parts);
         RUN(test_a_search_finds_the_same_again);
         RUN(test_dtype_and_halves_vary_where_they_are_named);

@@ -152,6 +152,9 @@ def standing(group, results):
 
 
 def print_table(todo, results):
+    if not todo:
+        predict.say("no group is measured yet: give --rounds")
+        return
     print("| program, ranks | chosen | its fastest step, ms | the best | ms | chosen / best | chosen / data parallel | quicker ones |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     beside_best, beside_data = [], []

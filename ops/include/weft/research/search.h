@@ -133,8 +133,8 @@ typedef struct weft_found {
     int n; /* 0: nothing fits into memory */
     /* [n] those that fit, the quickest first; of equal plans one */
     weft_found_choice best[WEFT_MAX_FOUND];
-    /* Predictions below this are a tie with the best's: 3 %, and as many times that as a core has ranks. Of all in it `chosen` is the plainest: it has the fewest axes, rules, and options
-     * that are not as usual; of equally plain ones data parallel, else the quickest */
+    /* Predictions below this are a tie with the best's: 3 %, times the ranks of a core. Of all in it `chosen` is the plainest: it has the
+     * fewest axes, rules, and options that are not as usual; of equally plain ones data parallel, else the quickest */
     double tie_seconds;
     weft_found_choice chosen;
     int64_t n_choices;            /* that there are */

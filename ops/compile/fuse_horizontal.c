@@ -67,7 +67,7 @@ static bool is_small(const fusing *b, uint32_t s)
     const weft_plan *plan = b->plan;
     const weft_step *step = &plan->steps[s];
     weft_view space;
-    if (step->kind != WEFT_STEP_LOOP || step->n_segments != 1 || step->n_row_dims > 0) return false;
+    if (step->kind != WEFT_STEP_LOOP || step->n_segments != 1 || step->row_dims != 0) return false;
     weft_placed_view(plan, step->space[0], 0, &space);
     if (weft_view_count(&space) > SMALL) return false;
     for (int k = 0; k < step->n_links; k++)

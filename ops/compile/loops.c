@@ -1,10 +1,13 @@
 /* loops: what a step is as a loop, and how two loops become one.
  *
- * A loop walks over a space: all elements of a tensor. With rows, the last dims of the space form a row: links on
- * elements, reductions of a row, links on values of rows. Which of these a link is follows from its op and from the dims
- * of its result, so a loop over rows and a loop over the elements of these rows join by counting dims.
+ * A loop walks over a space: all elements of a tensor. With rows, some dims of the space form a row: links on elements,
+ * reductions of a row, links on values of rows. Which of these a link is follows from its op and from the dims of its
+ * result: what has the dims that are not the row's is a value of rows. The last dim is one of the row's. If the others are
+ * not next to it, a row lies in pieces, as the batch and the places of a channel do.
  */
 #include "loops.h"
+
+#include "registry.h"
 
 #include <string.h>
 
@@ -36,20 +39,75 @@ int weft_link_slot(const weft_step *loop, int k)
 
 /* ---- a step as a loop ------------------------------------------------------------------------ */
 
-/* Elements of rank 0, which has no fewer than others, of dims [begin, end). */
-static int64_t count_dims(const weft_plan *plan, uint32_t placed, int begin, int end)
+static unsigned all_dims(int n_dims)
+{
+    return (1U << n_dims) - 1;
+}
+
+/* Elements of rank 0, which has no fewer than others, of those dims. */
+static int64_t count_dims(const weft_plan *plan, uint32_t placed, unsigned dims)
 {
     weft_view view;
     int64_t count = 1;
     weft_placed_view(plan, placed, 0, &view);
-    for (int d = begin; d < end; d++)
-        count *= weft_view_size(&view, d);
+    for (int d = 0; d < view.shape.n_dims; d++)
+        if (dims >> d & 1) count *= weft_view_size(&view, d);
     return count;
 }
 
-/* Does the kernel reduce the last dims of its operands, and is a loop worth it? A few long rows that stay in cache until the
- * kernel has cut and reduced them are none the better for a loop. */
-static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_row_dims)
+static int64_t count_rows(const weft_plan *plan, uint32_t placed, unsigned row_dims)
+{
+    return count_dims(plan, placed, ~row_dims);
+}
+
+/* The dims of `space` that the first `n_kept` of `rows`, in their order, are not; 0: those are not among its dims. */
+static unsigned find_row_dims(const weft_plan *plan, uint32_t space, uint32_t rows, int n_kept)
+{
+    unsigned row_dims = 0;
+    int kept = 0;
+    for (int d = 0; d < n_dims_of(plan, space); d++) {
+        const bool is_kept = kept < n_kept && weft_same_dim(plan, space, d, rows, kept);
+        if (is_kept)
+            kept++;
+        else
+            row_dims |= 1U << d;
+    }
+    return kept == n_kept ? row_dims : 0;
+}
+
+/* The last dims of the row, which lie together. */
+static unsigned piece_dims(unsigned row_dims, int n_dims)
+{
+    unsigned dims = 0;
+    for (int d = n_dims - 1; d >= 0 && (row_dims >> d & 1); d--)
+        dims |= 1U << d;
+    return dims;
+}
+
+/* May rows lie so? In one piece always, else if the device's loops take pieces as long as these. */
+static bool may_lie_so(const weft_plan *plan, uint32_t space, unsigned row_dims)
+{
+    const unsigned piece = piece_dims(row_dims, n_dims_of(plan, space));
+    const weft_loop_driver *driver;
+    if (piece == row_dims) return true;
+    return piece != 0 &&
+           weft_loop_driver_of(weft_mesh_device(plan->mesh), &driver, NULL) == WEFT_OK &&
+           driver->least_piece > 0 && count_dims(plan, space, piece) >= driver->least_piece;
+}
+
+/* Is a loop worth it? A few long rows that stay in cache until the kernel has cut and reduced them are none the better for
+ * one, and those in pieces are not cut by a loop. */
+static bool is_worth_a_loop(const weft_plan *plan, uint32_t in, unsigned row_dims)
+{
+    const int64_t length = count_dims(plan, in, row_dims);
+    const int64_t bytes = (int64_t)weft_dtype_bytes(plan->placed[in].type.dtype);
+    const bool is_whole = piece_dims(row_dims, n_dims_of(plan, in)) == row_dims;
+    return length < LONG_ROW || count_rows(plan, in, row_dims) >= MANY_ROWS ||
+           (is_whole && length * bytes > MOST_ROW_BYTES);
+}
+
+/* Does the kernel reduce rows of its operands, and is a loop worth it? */
+static bool reduces_rows(const weft_plan *plan, const weft_step *step, unsigned *row_dims)
 {
     const uint32_t in = step->in[0], out = step->out[0];
     const weft_row *row = plan->graph->nodes[step->node].op->row;
@@ -57,15 +115,13 @@ static bool reduces_rows(const weft_plan *plan, const weft_step *step, int *n_ro
     const int n_kept = n_dims_of(plan, out) - (weft_combine_width(row->combine) > 1);
     if (weft_dtype_computes(plan->placed[in].type.dtype) == WEFT_I64)
         return false; /* no double holds it */
-    if (n_kept >= n_dims || !weft_same_dims(plan, in, out, n_kept)) return false;
     for (int i = 1; i < step->n_in; i++)
         if (n_dims_of(plan, step->in[i]) != n_dims ||
             !weft_same_dims(plan, in, step->in[i], n_dims))
             return false;
-    *n_row_dims = n_dims - n_kept;
-    const int64_t length = count_dims(plan, in, n_kept, n_dims);
-    return length < LONG_ROW || count_dims(plan, in, 0, n_kept) >= MANY_ROWS ||
-           length * (int64_t)weft_dtype_bytes(plan->placed[in].type.dtype) > MOST_ROW_BYTES;
+    *row_dims = find_row_dims(plan, in, out, n_kept);
+    return *row_dims != 0 && may_lie_so(plan, in, *row_dims) &&
+           is_worth_a_loop(plan, in, *row_dims);
 }
 
 /* One link: an element op, a finish, or a reduction. */
@@ -109,7 +165,7 @@ bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_fused_op *l
         one_link(loop, WEFT_LOOP_FINISH, step->out, links);
         return true;
     }
-    if (!op->row || !reduces_rows(plan, step, &loop->n_row_dims)) return false;
+    if (!op->row || !reduces_rows(plan, step, &loop->row_dims)) return false;
     one_link(loop, WEFT_LOOP_REDUCE, step->in, links);
     if (op->row->each) reduce_each(loop, links);
     return true;
@@ -119,8 +175,15 @@ bool weft_as_loop(const weft_plan *plan, const weft_step *step, weft_fused_op *l
 
 typedef struct loop_space {
     uint32_t placed;
-    int n_row_dims;
+    unsigned row_dims;
 } loop_space;
+
+/* Are the dims of `rows` those of a space that are not its rows'? */
+static bool are_its_rows(const weft_plan *plan, const loop_space *space, uint32_t rows)
+{
+    return space->row_dims != 0 &&
+           find_row_dims(plan, space->placed, rows, n_dims_of(plan, rows)) == space->row_dims;
+}
 
 /* Over the elements of the same tensor, or one over the rows of the other. What follows the reduction of a whole tensor
  * is about one number, and stays with others of that kind: so reductions of several tensors do not wait for each other. */
@@ -130,18 +193,16 @@ static bool find_space(const weft_plan *plan, const weft_step *maker, const weft
     const uint32_t a = maker->space[0], b = step->space[0];
     const int n_a = n_dims_of(plan, a), n_b = n_dims_of(plan, b);
     const bool is_finish = step->links[0].kind == WEFT_LOOP_FINISH;
-    const int n = n_a < n_b ? n_a : n_b;
-    if (!weft_same_dims(plan, a, b, n)) return false;
     if (maker->links[0].kind == WEFT_LOOP_FINISH) return false; /* of states that are in memory */
-    if (maker->n_row_dims == n_a && n_a > 0) return false;
+    if (maker->row_dims == all_dims(n_a) && n_a > 0) return false;
     if (n_a > n_b || is_finish) {
-        *both = (loop_space){a, maker->n_row_dims};
-        return maker->n_row_dims > 0 && !step->n_row_dims && n_b == n_a - maker->n_row_dims;
+        *both = (loop_space){a, maker->row_dims};
+        return !step->row_dims && are_its_rows(plan, both, b);
     }
-    *both = (loop_space){b, step->n_row_dims > 0 ? step->n_row_dims : maker->n_row_dims};
-    if (n_a < n_b)
-        return step->n_row_dims > 0 && !maker->n_row_dims && n_a == n_b - step->n_row_dims;
-    return !maker->n_row_dims || !step->n_row_dims || maker->n_row_dims == step->n_row_dims;
+    *both = (loop_space){b, step->row_dims ? step->row_dims : maker->row_dims};
+    if (n_a < n_b) return !maker->row_dims && are_its_rows(plan, both, a);
+    return weft_same_dims(plan, a, b, n_a) &&
+           (!maker->row_dims || !step->row_dims || maker->row_dims == step->row_dims);
 }
 
 /* What a link is in a space: told by the dims of its result. */
@@ -150,7 +211,7 @@ static weft_loop_kind kind_in(const weft_plan *plan, const loop_space *space,
 {
     if (link->kind == WEFT_LOOP_REDUCE || link->kind == WEFT_LOOP_FINISH) return link->kind;
     const weft_node *node = &plan->graph->nodes[link->node];
-    if (!node->op->element || !space->n_row_dims) return WEFT_LOOP_ELEMENTS;
+    if (!node->op->element || !space->row_dims) return WEFT_LOOP_ELEMENTS;
     const int n_dims = plan->graph->tensors[node->out].type.shape.n_dims;
     return n_dims == n_dims_of(plan, space->placed) ? WEFT_LOOP_ELEMENTS : WEFT_LOOP_ROWS;
 }
@@ -231,13 +292,12 @@ bool weft_can_join(const weft_plan *plan, const weft_step *maker, const weft_ste
             n_slots += slots_of(plan, step->in[i]);
     if (n_slots > WEFT_LOOP_SLOTS || count_states(maker) + count_states(step) > WEFT_LOOP_STATES)
         return false;
-    const int n_dims = n_dims_of(plan, both.placed);
-    const int64_t row = count_dims(plan, both.placed, n_dims - both.n_row_dims, n_dims);
+    const int64_t row = count_dims(plan, both.placed, both.row_dims);
     const size_t bytes = weft_dtype_bytes(plan->placed[both.placed].type.dtype);
     const bool is_long =
         row * (int64_t)bytes > MOST_ROW_BYTES ||
-        (row >= LONG_ROW && count_dims(plan, both.placed, 0, n_dims - both.n_row_dims) < MANY_ROWS);
-    return !both.n_row_dims || !is_long || !reads_rows_again(plan, &both, maker, step);
+        (row >= LONG_ROW && count_rows(plan, both.placed, both.row_dims) < MANY_ROWS);
+    return !both.row_dims || !is_long || !reads_rows_again(plan, &both, maker, step);
 }
 
 /* ---- one loop of two ------------------------------------------------------------------------- */
@@ -341,6 +401,6 @@ weft_status weft_join(weft_plan *plan, const weft_step *maker, const weft_step *
     joined->n_in = j.n_in, joined->in = j.in;
     joined->n_out = j.n_out, joined->out = j.out;
     joined->n_links = j.n_links, joined->links = j.links;
-    joined->space = placed, joined->n_row_dims = both.n_row_dims;
+    joined->space = placed, joined->row_dims = both.row_dims;
     return WEFT_OK;
 }

@@ -132,7 +132,7 @@ static bool is_alone(const viewing *v, const weft_step *step, uint32_t placed, b
 static bool can_be_apart(const viewing *v, const weft_step *step, uint32_t placed, bool is_result)
 {
     return weft_shape_find(&v->plan->placed[placed].type.shape, WEFT_STATE_DIM) < 0 &&
-           !(is_result && step->n_row_dims > 0);
+           !(is_result && step->row_dims != 0);
 }
 
 static bool suits(const viewing *v, const weft_step *step, uint32_t placed, bool is_result)

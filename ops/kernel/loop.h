@@ -7,8 +7,8 @@
  *     weft_loop_prepare(loop, arena, &prepared, error)
  *     weft_loop_run(prepared, 1, stream)
  *
- * An iteration space has dims; the last `n_row_dims` of them form a *row*. An op is of one of four kinds: on elements;
- * a reduction of the elements of each row to a state (or a value) of the row; on the values of rows; a finish, which
+ * An iteration space has dims; the last `n_row_dims` of them form a *row*, which may lie in pieces. An op is of one of four
+ * kinds: on elements; a reduction of the elements of each row to a state (or a value) of the row; on the values of rows; a finish, which
  * makes values of states. Ops on elements may read values of rows: they are the same along the row.
  *
  * Slots number the values: 0 .. n_in - 1 are the operands, then come the results of each op in turn (n_out of them).
@@ -72,6 +72,9 @@ typedef struct weft_loop_index {
 /* One space that the ops go over. A loop over several variables has a segment for each. */
 typedef struct weft_loop_segment {
     int n_dims, n_row_dims; /* 0 row dims: every op is on elements */
+    /* A row in pieces: the last dims, of which each piece is; what is written of elements has an `out_stride`. 0: a row lies in one
+     * piece. The elements that a piece has decide, in a row's stead, in which parts they enter a reduction */
+    int n_piece_dims;
     int64_t size[WEFT_MAX_DIMS];
     weft_loop_operand *in;  /* [n_in] */
     weft_loop_index *index; /* [n_ops] */
@@ -80,7 +83,8 @@ typedef struct weft_loop_segment {
      * other operand, and of no other result. */
     void **out;
     /* [n_out] Of a result of elements that is part of something larger: numbers per dim of the space, as of an operand. It meets
-     * no operand and no other result. All 0: it is contiguous. Where any is not, there is no row */
+     * no operand and no other result. All 0: it is contiguous. Where any is not, there is no row, or one in pieces: then it may be
+     * the memory of an operand that lies in the same way */
     int64_t (*out_stride)[WEFT_MAX_DIMS];
 } weft_loop_segment;
 

@@ -9,7 +9,7 @@
 WEFT_SIZE_IS_WHOLE(weft_op, variants);
 WEFT_SIZE_IS_WHOLE(weft_element, text);
 WEFT_SIZE_IS_WHOLE(weft_kernel, spare);
-WEFT_SIZE_IS_WHOLE(weft_loop_driver, move);
+WEFT_SIZE_IS_WHOLE(weft_loop_driver, least_piece);
 /* Kernels of before end with it: whatever they have in their padding says nothing. */
 _Static_assert(offsetof(weft_kernel, prepares_alike) % sizeof(size_t) == 0, "in old padding");
 

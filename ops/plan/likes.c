@@ -146,10 +146,9 @@ static bool same_step(const weft_plan *plan, uint32_t a, uint32_t b)
     const weft_step *x = &plan->steps[a], *y = &plan->steps[b];
     const weft_likes *likes = &plan->likes;
     if (x->kind != y->kind || x->n_in != y->n_in || x->n_out != y->n_out ||
-        x->n_links != y->n_links || x->n_segments != y->n_segments ||
-        x->n_row_dims != y->n_row_dims || x->convert.kind != y->convert.kind ||
-        x->convert.axes != y->convert.axes || !same_list(likes, x->in, y->in, x->n_in) ||
-        !same_list(likes, x->out, y->out, x->n_out) ||
+        x->n_links != y->n_links || x->n_segments != y->n_segments || x->row_dims != y->row_dims ||
+        x->convert.kind != y->convert.kind || x->convert.axes != y->convert.axes ||
+        !same_list(likes, x->in, y->in, x->n_in) || !same_list(likes, x->out, y->out, x->n_out) ||
         !same_list(likes, x->space, y->space, x->n_segments) ||
         (has_op(x) && !same_node(plan->graph, x->node, y->node, false)))
         return false;

@@ -117,19 +117,23 @@ int64_t weft_placed_room(const weft_plan *plan, uint32_t placed, int rank)
     return weft_aligned(weft_placed_bytes(plan, placed, rank));
 }
 
+bool weft_same_dim(const weft_plan *plan, uint32_t a, int i, uint32_t b, int j)
+{
+    const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
+    const weft_dim *x = &p->type.shape.dims[i], *y = &q->type.shape.dims[j];
+    return x->size == y->size && strcmp(x->name, y->name) == 0 &&
+           p->spec.n_split[i] == q->spec.n_split[j] &&
+           memcmp(p->spec.split[i], q->spec.split[j], (size_t)p->spec.n_split[i]) == 0 &&
+           weft_window_equal(&p->spec.window[i], &q->spec.window[j]);
+}
+
 bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n)
 {
     const weft_placed *p = &plan->placed[a], *q = &plan->placed[b];
     if (a == b) return true;
     if (p->type.shape.n_dims < n || q->type.shape.n_dims < n) return false;
-    for (int d = 0; d < n; d++) {
-        const weft_dim *x = &p->type.shape.dims[d], *y = &q->type.shape.dims[d];
-        if (x->size != y->size || strcmp(x->name, y->name) != 0) return false;
-        if (p->spec.n_split[d] != q->spec.n_split[d] ||
-            memcmp(p->spec.split[d], q->spec.split[d], (size_t)p->spec.n_split[d]) != 0 ||
-            !weft_window_equal(&p->spec.window[d], &q->spec.window[d]))
-            return false;
-    }
+    for (int d = 0; d < n; d++)
+        if (!weft_same_dim(plan, a, d, b, d)) return false;
     return true;
 }
 

@@ -62,9 +62,10 @@ typedef struct weft_step {
     int n_in, n_out, n_links;
     const uint32_t *in, *out;   /* [n_in], [n_out] placed tensors */
     const weft_fused_op *links; /* [n_links] */
-    /* A loop: the tensor over whose elements it goes, which need not be in memory, and how many of its last dims are a
-     * row. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
-    int n_segments, n_row_dims;
+    /* A loop: the tensor over whose elements it goes, which need not be in memory, and which of its dims are a row: bit d for
+     * dim d. A loop over several tensors has a segment for each, and its operands and results segment by segment. */
+    int n_segments;
+    unsigned row_dims;
     const uint32_t *space; /* [n_segments] */
     weft_step_conversion convert;
     const char *reason;
@@ -211,6 +212,8 @@ void weft_placed_view(const weft_plan *plan, uint32_t placed, int rank,
 uint32_t weft_placed_owner(const weft_plan *plan, uint32_t placed);
 /* Do the first n dims of both have the same names in the same order, and the same boxes on every rank? */
 bool weft_same_dims(const weft_plan *plan, uint32_t a, uint32_t b, int n);
+/* The same of dim i of a and dim j of b. */
+bool weft_same_dim(const weft_plan *plan, uint32_t a, int i, uint32_t b, int j);
 /* Do two tensors lie in memory in the same way, so that one may be written over the other, element by element? */
 bool weft_lie_alike(const weft_plan *plan, uint32_t a, uint32_t b);
 /* The op that a link applies: its node's, or what that reduces of its operands. */

@@ -12,6 +12,34 @@ static int per_segment(const weft_step *step, int n)
 
 /* ---- where it is done: a segment ------------------------------------------------------------- */
 
+typedef struct loop_order { /* of the dims of a space: those of the row are last */
+    weft_view view;
+    int n_row_dims, n_piece_dims;
+} loop_order;
+
+/* Dim d of the tensor comes next. */
+static void add_dim(weft_view *view, const weft_view *tensor, int d)
+{
+    const int at = view->shape.n_dims++;
+    view->shape.dims[at] = tensor->shape.dims[d];
+    view->box.begin[at] = tensor->box.begin[d], view->box.end[at] = tensor->box.end[d];
+}
+
+/* Both parts keep the order that they lie in. A row lies in one piece if its dims were the last ones. */
+static void put_in_order(const weft_view *tensor, unsigned row_dims, loop_order *order)
+{
+    const int n = tensor->shape.n_dims;
+    *order = (loop_order){.view.dtype = tensor->dtype};
+    for (int d = 0; d < n; d++)
+        if (!(row_dims >> d & 1)) add_dim(&order->view, tensor, d);
+    order->n_row_dims = n - order->view.shape.n_dims;
+    for (int d = 0; d < n; d++)
+        if (row_dims >> d & 1) add_dim(&order->view, tensor, d);
+    for (int d = n - 1; d >= 0 && (row_dims >> d & 1); d--)
+        order->n_piece_dims++;
+    if (order->n_piece_dims == order->n_row_dims) order->n_piece_dims = 0;
+}
+
 static void view_of(const weft_rank *rank, uint32_t placed, weft_view *view)
 {
     weft_placed_view(rank->program->plan, placed, rank->rank, view);
@@ -75,29 +103,41 @@ static void bind_index(const weft_plan *plan, const weft_fused_op *link, const w
         bind_block_index(plan, link, space, index);
 }
 
+/* Has it the elements of rows, or a value of each? */
+static bool has_row(const weft_rank *rank, uint32_t placed, const weft_shape *space)
+{
+    const weft_shape *its = &rank->program->plan->placed[placed].type.shape;
+    return weft_shape_find(its, space->dims[space->n_dims - 1].name) >= 0;
+}
+
 static void bind_segment(const weft_rank *rank, const weft_step *step, int g, const int *op_of,
                          weft_loop_segment *segment)
 {
     const weft_plan *plan = rank->program->plan;
     const int n_in = per_segment(step, step->n_in), n_out = per_segment(step, step->n_out);
-    weft_view space;
-    view_of(rank, step->space[g], &space);
-    segment->n_dims = space.shape.n_dims;
-    segment->n_row_dims = step->n_row_dims;
-    for (int d = 0; d < space.shape.n_dims; d++)
-        segment->size[d] = weft_view_size(&space, d);
+    weft_view tensor;
+    loop_order order;
+    view_of(rank, step->space[g], &tensor);
+    put_in_order(&tensor, step->row_dims, &order);
+    const weft_shape *shape = &order.view.shape;
+    segment->n_dims = shape->n_dims;
+    segment->n_row_dims = order.n_row_dims, segment->n_piece_dims = order.n_piece_dims;
+    for (int d = 0; d < shape->n_dims; d++)
+        segment->size[d] = weft_view_size(&order.view, d);
     for (int i = 0; i < n_in; i++) {
         segment->in[i].data = rank->memory[step->in[g * n_in + i]];
-        bind_strides(rank, step->in[g * n_in + i], &space.shape, segment->in[i].stride);
+        bind_strides(rank, step->in[g * n_in + i], shape, segment->in[i].stride);
     }
     for (int o = 0; o < n_out; o++) {
         const uint32_t placed = step->out[g * n_out + o];
         segment->out[o] = rank->memory[placed];
-        if (!weft_is_contiguous(plan, placed))
-            bind_strides(rank, placed, &space.shape, segment->out_stride[o]);
+        if (!weft_is_contiguous(plan, placed) ||
+            (order.n_piece_dims && has_row(rank, placed, shape)))
+            bind_strides(rank, placed, shape, segment->out_stride[o]);
     }
     for (int k = 0; k < step->n_links; k++)
-        if (op_of[k] >= 0) bind_index(plan, &step->links[k], &space, &segment->index[op_of[k]]);
+        if (op_of[k] >= 0)
+            bind_index(plan, &step->links[k], &order.view, &segment->index[op_of[k]]);
 }
 
 /* As its step says. */

@@ -63,6 +63,7 @@ FAMILIES = {
     "rms_norm": _rows(8, "rms_norm", *_NORMED),
     "group_norm": ("group_norm", (*_IMAGES, 32), 8 * 16 * 256 * 1024),
     "batch_norm": ("batch_norm", _IMAGES, 8 * 16 * 256 * 1024),
+    "batch_norm_back": ("batch_norm_back", _IMAGES, 12 * 16 * 256 * 1024),
     "softmax_back": _rows(12, "softmax_back", *_NORMED),
     "layer_norm_back": _rows(12, "layer_norm_back", *_NORMED),
     "rms_norm_back": _rows(12, "rms_norm_back", *_NORMED),

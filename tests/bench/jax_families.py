@@ -126,8 +126,12 @@ def group_norm(batch, channels, places, groups):
     return op(norm, _three(batch, channels, places), ops.vector(1, channels, 1), ops.vector(2, channels, 0))
 
 
+def _batch_norm(x, gain, bias):
+    return _normed(x, (0, 2)) * gain[:, None] + bias[:, None]
+
+
 def batch_norm(batch, channels, places):
-    return op(lambda x, gain, bias: _normed(x, (0, 2)) * gain[:, None] + bias[:, None], _three(batch, channels, places),
+    return op(_batch_norm, _three(batch, channels, places),
               ops.vector(1, channels, 1), ops.vector(2, channels, 0))
 
 
@@ -142,6 +146,12 @@ def softmax_back(rows, columns):
 def layer_norm_back(rows, columns):
     return _gradients(lambda x, gain, bias: _normed(x, -1) * gain + bias, ops.data(1, (rows, columns)),
                       ops.data(0, (rows, columns)), ops.vector(2, columns, 1), ops.vector(3, columns, 0))
+
+
+def batch_norm_back(batch, channels, places):
+    shape = (batch, channels, places)
+    return _gradients(_batch_norm, ops.data(1, shape), ops.data(0, shape), ops.vector(2, channels, 1),
+                      ops.vector(3, channels, 0))
 
 
 def rms_norm_back(rows, columns):

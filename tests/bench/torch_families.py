@@ -127,6 +127,12 @@ def layer_norm_back(rows, columns):
                       ops.data(0, (rows, columns)), ops.vector(2, columns, 1), ops.vector(3, columns, 0))
 
 
+def batch_norm_back(batch, channels, places):
+    shape = (batch, channels, places)
+    return _gradients(lambda x, gain, bias: F.batch_norm(x, None, None, gain, bias, True, 0.1, 1e-5), ops.data(1, shape),
+                      ops.data(0, shape), ops.vector(2, channels, 1), ops.vector(3, channels, 0))
+
+
 def rms_norm_back(rows, columns):
     return _gradients(lambda x, gain: F.rms_norm(x, (columns,), gain, 1e-5), ops.data(1, (rows, columns)),
                       ops.data(0, (rows, columns)), ops.vector(2, columns, 1))

@@ -93,6 +93,37 @@ static void test_what_has_two_names_is_made_before_it_is_read(void)
     check_ways(oracle.alone, &what, NULL, what.name);
 }
 
+/* ---- rows in pieces ---------------------------------------------------------------------------- */
+
+/* A batch norm and its gradient: the pieces of a channel's row are its places in each image. */
+static void build_channels(weft_oracle_build *b)
+{
+    const int64_t *places = b->argument;
+    const weft_dim batch = {"batch", 3}, channel = {"channel", 5}, place = {"place", *places};
+    const weft_value x = weft_oracle_input(b, WEFT_F32, WEFT_DIMS(batch, channel, place), -1, 2);
+    const weft_value gain = weft_oracle_input(b, WEFT_F32, WEFT_DIMS(channel), -1, 1);
+    const weft_value other = weft_oracle_input(b, WEFT_F32, WEFT_DIMS(batch, place), -1, 1);
+    const weft_value y = weft_mul(weft_normalize(x, WEFT_DIMS(batch, place), 1e-3), gain);
+    const weft_value loss = weft_sum(WEFT_SCALAR, weft_square(weft_relu(weft_add(y, other))));
+    weft_value slopes[2];
+    (void)weft_gradients(loss, WEFT_VALUES(x, gain), slopes, 0);
+    weft_oracle_output(b, y);
+    weft_oracle_output(b, weft_max(WEFT_DIMS(channel), x));
+    weft_oracle_output(b, slopes[0]);
+    weft_oracle_output(b, slopes[1]);
+}
+
+/* Too short for a loop; of one part; of several, the last one shorter; of several blocks. */
+static void test_rows_in_pieces(void)
+{
+    int64_t places[] = {63, 64, 200, 1100, 5000};
+    for (int i = 0; i < 5; i++) {
+        const weft_oracle_case what = {
+            .name = "channels", .build = build_channels, .argument = &places[i]};
+        check_ways(oracle.alone, &what, NULL, what.name);
+    }
+}
+
 /* ---- gpt ------------------------------------------------------------------------------------- */
 
 enum { RUNS = 2, MOST = 250000 };
@@ -204,6 +235,7 @@ int main(int argc, char **argv)
         } else {
             RUN(test_random_graphs_have_the_same_bits);
             RUN(test_what_has_two_names_is_made_before_it_is_read);
+            RUN(test_rows_in_pieces);
             RUN(test_gpt_has_the_same_bits_under_every_layout);
             RUN(test_every_pass_had_something_to_do);
             RUN(test_nothing_grows_by_joining_or_moving);

@@ -99,15 +99,30 @@ static void coordinates(const weft_loop_segment *s, bool of_rows, int64_t i, int
     }
 }
 
-static void make_space(one_case *c, int g, int n_dims, int n_row_dims)
+/* How elements lie: row by row, or piece by piece, so that a row's pieces lie far from each other. */
+static void lie(const weft_loop_segment *s, int64_t *stride)
+{
+    const int pieces = s->n_piece_dims > 0 ? s->n_dims - s->n_piece_dims : s->n_dims;
+    const int row = s->n_piece_dims > 0 ? s->n_dims - s->n_row_dims : s->n_dims;
+    int64_t step = 1;
+    for (int d = s->n_dims - 1; d >= pieces; step *= s->size[d--])
+        stride[d] = step;
+    for (int d = row - 1; d >= 0; step *= s->size[d--])
+        stride[d] = step;
+    for (int d = pieces - 1; d >= row; step *= s->size[d--])
+        stride[d] = step;
+}
+
+static void make_space(one_case *c, int g, int n_dims, int n_row_dims, int n_piece_dims)
 {
     static const int most[] = {1, 1300, 60, 16, 7, 5}, rows[] = {1, 2, 3, 7};
     static const int lengths[] = {1, 2, 3, 17, 63, 64, 65, 511, 512, 513, 1025, 3072};
     weft_loop_segment *s = &c->loop->segment[g];
-    s->n_dims = n_dims, s->n_row_dims = n_row_dims;
+    s->n_dims = n_dims, s->n_row_dims = n_row_dims, s->n_piece_dims = n_piece_dims;
     for (int d = 0; d < n_dims; d++)
         s->size[d] = random_below(40) == 0 ? 0 : 1 + random_below(most[n_dims]);
-    if (n_row_dims == 1 && random_below(2)) s->size[n_dims - 1] = lengths[random_below(12)];
+    if ((n_row_dims == 1 || n_piece_dims == 1) && random_below(2))
+        s->size[n_dims - 1] = lengths[random_below(12)];
     if (n_row_dims == 1 && n_dims <= 2 && random_below(25) == 0) s->size[n_dims - 1] = 50304;
     while (n_dims > 1 && s->size[n_dims - 1] > 600 && s->size[0] > 7)
         s->size[0] = rows[random_below(4)];
@@ -150,12 +165,18 @@ static void make_operand(one_case *c, int k, int g)
         const int e = random_below(d + 1), o = order[d];
         order[d] = order[e], order[e] = o;
     }
+    int64_t in_order[WEFT_MAX_DIMS];
+    lie(s, in_order);
     h->count = v->width;
     for (int i = n - 1; i >= 0; i--) {
         const int d = order[i];
         const bool broadcast = !is_whole && random_below(3) == 0;
         s->in[k].stride[d] = broadcast ? 0 : h->count;
         if (!broadcast) h->count *= s->size[d];
+    }
+    if (is_whole && !v->of_rows) {
+        memcpy(s->in[k].stride, in_order, sizeof in_order);
+        h->count = c->elements[g];
     }
     const size_t bytes = (size_t)h->count * weft_dtype_bytes(v->dtype);
     h->data = malloc(bytes), h->original = malloc(bytes + 1);

@@ -1,5 +1,6 @@
 /* Loops against plain scalar arithmetic over whole arrays: random chains with several results, reductions of rows and
- * what is made of them, broadcast and transposed operands, results in place, several segments, any number of lanes. */
+ * what is made of them, rows in pieces, broadcast and transposed operands, results in place, several segments, any number of
+ * lanes. */
 #include "kernel_loop_case.h"
 #include "kernel_lanes.h"
 
@@ -82,10 +83,11 @@ static int find_place(const one_case *c, const slot *v, int g)
         bool lies_so = x->of_rows == v->of_rows && x->width == v->width &&
                        !x->held[g].is_in_place &&
                        weft_dtype_bytes(x->dtype) == weft_dtype_bytes(v->dtype);
-        int64_t step = v->width;
+        int64_t step = v->width, in_order[WEFT_MAX_DIMS];
         const int n = v->of_rows ? s->n_dims - s->n_row_dims : s->n_dims;
+        lie(s, in_order);
         for (int d = n - 1; d >= 0; d--) {
-            lies_so &= s->in[k].stride[d] == step;
+            lies_so &= s->in[k].stride[d] == (v->of_rows ? step : in_order[d]);
             step *= s->size[d];
         }
         if (lies_so) return k;
@@ -102,6 +104,8 @@ static void add_result(one_case *c, int k)
         const size_t bytes = (size_t)numbers_of(c, v, g) * weft_dtype_bytes(v->dtype);
         c->place[o][g] = random_below(2) ? find_place(c, v, g) : -1;
         c->out[o][g] = NULL;
+        if (!v->of_rows && c->loop->segment[g].n_piece_dims > 0)
+            lie(&c->loop->segment[g], c->loop->segment[g].out_stride[o]);
         if (c->place[o][g] >= 0) {
             held *h = &c->slot[c->place[o][g]].held[g];
             h->is_in_place = true;
@@ -135,11 +139,12 @@ static bool make_case(one_case *c, weft_dtype dtype)
                               .n_out = MOST_SLOTS,
                               .n_segments = 1 + (random_below(3) == 0 ? random_below(3) : 0)};
     if (!CHECK_OK(weft_loop_take(c->arena, counts, &c->loop, &error), error)) return false;
-    const int n_dims = random_below(6), most = n_dims < 2 ? n_dims : 2;
+    const int n_dims = random_below(6), most = n_dims < 3 ? n_dims : 3;
     const int n_row_dims = random_below(most + 1);
+    const int n_piece_dims = n_row_dims > 1 ? random_below(n_row_dims) : 0;
     const bool has_rows = n_row_dims > 0;
     for (int g = 0; g < counts.n_segments; g++)
-        make_space(c, g, n_dims, n_row_dims);
+        make_space(c, g, n_dims, n_row_dims, n_piece_dims);
     for (int k = 0; k < counts.n_in; k++) {
         const bool of_rows = k > 0 && has_rows && random_below(3) == 0;
         const bool is_state = of_rows && random_below(3) == 0;
@@ -164,6 +169,19 @@ static bool make_case(one_case *c, weft_dtype dtype)
     return true;
 }
 
+/* Where number i lies. */
+static int64_t place_of(const one_case *c, const slot *v, int g, int64_t i)
+{
+    const weft_loop_segment *s = &c->loop->segment[g];
+    int64_t at[WEFT_MAX_DIMS], stride[WEFT_MAX_DIMS], place = 0;
+    if (v->of_rows || s->n_piece_dims == 0) return i;
+    coordinates(s, false, i, at);
+    lie(s, stride);
+    for (int d = 0; d < s->n_dims; d++)
+        place += at[d] * stride[d];
+    return place;
+}
+
 static void check_results(const one_case *c, void *const *first, int lanes)
 {
     int at = 0;
@@ -174,7 +192,7 @@ static void check_results(const one_case *c, void *const *first, int lanes)
             const int64_t n = numbers_of(c, v, g);
             int64_t wrong = 0;
             for (int64_t i = 0; i < n; i++)
-                wrong += get_number(v, made, i) != v->held[g].value[i];
+                wrong += get_number(v, made, place_of(c, v, g, i)) != v->held[g].value[i];
             CHECK_EQ_INT(wrong, 0);
             const size_t bytes = (size_t)n * weft_dtype_bytes(v->dtype);
             if (lanes == 1 && bytes > 0) memcpy(first[at], made, bytes);

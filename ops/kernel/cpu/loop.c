@@ -67,11 +67,29 @@ static void locate(const weft_space *s, weft_lane *lane, int64_t group)
 /* The block that begins at element `from` of a row, of the unit that ends at `to`. */
 static void set_block(const weft_space *s, weft_lane *lane, int64_t from, int64_t to)
 {
+    const int64_t left = s->together < s->row ? s->together - from % s->together : s->row - from;
     lane->skip = from;
     lane->run = to - from < s->part ? to - from : s->part;
+    if (left < lane->run) lane->run = left;
     lane->n = lane->n_rows * lane->run;
     for (int k = 1; k < s->n_refs && s->n_parts > 1; k++)
-        lane->at[k] = lane->begin[k] + lane->skip * s->refs[k].step;
+        lane->at[k] = lane->begin[k] + weft_ref_bytes(s, &s->refs[k], from);
+}
+
+/* Of a row that lies together the next block follows, or the next row. The next piece of one that does not lies elsewhere. */
+const char *weft_lane_next(const weft_space *s, const weft_lane *lane, int r, int64_t bytes)
+{
+    const weft_ref *ref = &s->refs[r];
+    const int64_t next = lane->skip + lane->run, row = lane->first_row + 1;
+    if (ref->inner == NULL) return lane->at[r] + lane->n * bytes;
+    if (next < s->row) return lane->begin[r] + weft_ref_bytes(s, ref, next);
+    if (ref->outer == NULL) return lane->begin[r] + ref->row;
+    int64_t at = 0;
+    for (int64_t d = s->n_outer - 1, left = row; d >= 0; d--) {
+        at += left % s->size[d] * ref->outer[d];
+        left /= s->size[d];
+    }
+    return lane->base[r] + at;
 }
 
 static void run_stage(const weft_space *s, weft_lane *lane, const weft_stage *stage)
@@ -89,7 +107,7 @@ static void run_group(const weft_space *s, weft_lane *lane, int64_t group, int64
         const bool is_once = k % 2 == 0;
         if (from < to) set_block(s, lane, from, to);
         if (is_once) run_stage(s, lane, &s->stages[k]);
-        for (int64_t at = from; at < to && !is_once; at += s->part) {
+        for (int64_t at = from; at < to && !is_once; at += lane->run) {
             set_block(s, lane, at, to);
             run_stage(s, lane, &s->stages[k]);
         }
@@ -327,10 +345,17 @@ static weft_status bind_again(const void *like, weft_loop_part part, const void 
     return status;
 }
 
+/* Shorter pieces, which have a block each, are better reduced by a kernel. */
+enum { LEAST_PIECE = 64 };
+
 static void move_here(void *bound, int number, void *data)
 {
     weft_bound_loop_move(bound, number, data);
 }
 
-const weft_loop_driver weft_loops_own = {
-    .device = WEFT_CPU, .bind = bind_here, .run = run_here, .again = bind_again, .move = move_here};
+const weft_loop_driver weft_loops_own = {.device = WEFT_CPU,
+                                         .bind = bind_here,
+                                         .run = run_here,
+                                         .again = bind_again,
+                                         .move = move_here,
+                                         .least_piece = LEAST_PIECE};

@@ -190,7 +190,7 @@ static void place_left(weft_making *m, int k)
     weft_left *left = &m->left[k];
     const weft_space *s = m->space;
     const weft_loop_slot *v = &m->value[m->first_slot[left->by - 1]];
-    const int64_t n_pieces = (s->row + s->piece - 1) / s->piece;
+    const int64_t n_pieces = weft_space_pieces(s, s->row);
     const int64_t n_shifts = n_pieces > s->rows ? n_pieces : s->rows;
     left->elements = v->result >= 0 && weft_making_is_free(m, v->result, k)
                          ? weft_making_result(m, v->result)

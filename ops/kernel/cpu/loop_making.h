@@ -56,12 +56,13 @@ typedef struct weft_making {
     int *first_slot;       /* [n_ops] of an op's results */
     int *state;            /* [n_ops] refs of reductions' states */
     weft_left *left;       /* [n_ops] */
-    int *resumes;   /* [n_ops] the reduction, + 1, that an op on elements goes on with; 0: none */
-    bool *is_idle;  /* [n_ops] nobody asks for its result */
-    int64_t kept;   /* bytes of what reductions leave */
-    int *out;       /* [n_out] refs */
-    int *wait;      /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
-    int64_t *outer; /* [n_in + n_out][n_outer] bytes */
+    int *resumes;  /* [n_ops] the reduction, + 1, that an op on elements goes on with; 0: none */
+    bool *is_idle; /* [n_ops] nobody asks for its result */
+    int64_t kept;  /* bytes of what reductions leave */
+    int *out;      /* [n_out] refs */
+    int *wait;     /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
+    int64_t *
+        outer; /* [n_in + n_out][2][WEFT_MAX_DIMS + 1] bytes per outer dim, and per dim of the row */
     weft_act *acts; /* of the stage that is being made */
     int n_acts, n_refs;
     int64_t scratch;               /* bytes of buffers so far */

@@ -21,7 +21,8 @@ static weft_status take_room(weft_making *m, weft_error *error)
     m->buffer_ref = weft_arena_take(m->own, n_ops * sizeof(int));
     m->buffer_last = weft_arena_take(m->own, n_ops * sizeof(int));
     m->acts = weft_arena_take(m->own, 5 * (n + n_out) * sizeof *m->acts);
-    m->outer = weft_arena_take(m->arena, (n_in + n_out) * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
+    m->outer =
+        weft_arena_take(m->arena, (n_in + n_out) * 2 * (WEFT_MAX_DIMS + 1) * sizeof *m->outer);
     if (!m->value || !m->first_slot || !m->state || !m->out || !m->wait || !m->buffer_ref ||
         !m->buffer_last || !m->left || !m->resumes || !m->is_idle || !m->acts || !m->outer)
         return weft_fail_memory(error, 4 * n * sizeof *m->acts);
@@ -41,14 +42,15 @@ static weft_status take_stages(weft_making *m, weft_error *error)
     return WEFT_OK;
 }
 
-/* A few long rows are cut where one pass is all that they are gone through: as the reduction's kernel cuts them, so that a
- * sum has the same bits in both. */
+/* A few long rows are cut where they lie together, and one pass is all that they are gone through: as the reduction's kernel
+ * cuts them, so that a sum has the same bits in both. */
 static weft_status cut_long_row(weft_making *m, weft_error *error)
 {
     weft_space *s = m->space;
     const int64_t length =
         weft_reduce_chunk(s->row, s->n_rows, 1, s->piece); /* the row: it is not cut */
-    if (m->segment->n_row_dims == 0 || m->n_passes != 1 || length >= s->row) return WEFT_OK;
+    if (m->segment->n_row_dims == 0 || s->together < s->row || m->n_passes != 1 || length >= s->row)
+        return WEFT_OK;
     weft_state *states = weft_arena_take(m->arena, (size_t)m->loop->n_ops * sizeof *states);
     if (!states) return weft_fail_memory(error, (size_t)m->loop->n_ops * sizeof *states);
     for (int k = 0; k < m->loop->n_ops; k++)

@@ -3,8 +3,9 @@
  * The space, collapsed, is rows. Rows are taken in *groups* (one long row, or several short ones), and a group is cut
  * into *blocks* of elements that are contiguous in the space. A block has at most WEFT_BLOCK elements. Where rows are
  * reduced, it has as many pieces of that as the lane's buffers have room for, so that a reduction has more to do at a
- * time; it adds up piece by piece. Where all ops are one relay, it has a few pieces, as nothing of it is kept. The work is a list of acts in stages: the even ones once for a group, the odd ones
- * for each of its blocks. So a loop with two reductions one after the other has seven: once, blocks (they end with
+ * time; it adds up piece by piece. Where all ops are one relay, it has a few pieces, as nothing of it is kept. A row may lie in
+ * several places (`together`); no block goes on from one to the next. The work is a list of acts in stages: the even ones once
+ * for a group, the odd ones for each of its blocks. So a loop with two reductions one after the other has seven: once, blocks (they end with
  * the first reduction), once, blocks, once, blocks, once.
  *
  * Lanes share out *units*: groups; the blocks of rows that nobody reduces; of a few long rows that one pass reduces,
@@ -45,11 +46,13 @@ struct weft_act {
 };
 
 /* data: NULL for the lane's scratch. outer: bytes per outer dim; NULL: rows lie `row` bytes apart. step: bytes per
- * element along the row; 0: it lies in one place for all blocks of a group. */
+ * element along the row; 0: it lies in one place for all blocks of a group. inner: bytes per dim of a row that lies in several
+ * places; NULL: all of it is `step` bytes apart. */
 typedef struct weft_ref {
     char *data;
     int64_t offset, row, step;
     const int64_t *outer; /* [n_outer] */
+    const int64_t *inner; /* [n_dims - n_outer] */
     int of;               /* operand + 1; -(result + 1); 0: the lane's scratch */
 } weft_ref;
 
@@ -71,6 +74,7 @@ struct weft_space {
     int64_t row, n_rows;    /* elements of a row; rows                                  */
     int64_t rows, n_groups; /* rows of a group; groups                                  */
     int64_t part, n_parts;  /* elements of a row in a block; blocks of a group          */
+    int64_t together;       /* elements of a row that lie together                      */
     int64_t piece;          /* elements that enter a state at once (weft_row_part)      */
     int64_t cuts, cut;      /* units that lanes share out, of a group; elements of a row in each */
     bool needs_outer;       /* somebody asks for coordinates                            */
@@ -130,6 +134,28 @@ static inline int64_t weft_index_begin(const weft_space *s, const weft_lane *lan
     return s->index_begin[k] + lane->trip * s->index_trip[k];
 }
 
+/* Pieces of a row before element `skip`, which begins one. */
+static inline int64_t weft_space_pieces(const weft_space *s, int64_t skip)
+{
+    const int64_t each = (s->together + s->piece - 1) / s->piece;
+    return skip / s->together * each + skip % s->together / s->piece;
+}
+
+/* From the begin of a row to its element `skip`. */
+static inline int64_t weft_ref_bytes(const weft_space *s, const weft_ref *ref, int64_t skip)
+{
+    if (ref->inner == NULL) return skip * ref->step;
+    int64_t bytes = 0;
+    for (int d = s->n_dims - 1; d >= s->n_outer; d--) {
+        bytes += skip % s->size[d] * ref->inner[d - s->n_outer];
+        skip /= s->size[d];
+    }
+    return bytes;
+}
+
+/* Where what ref r names goes on after the block at hand. */
+const char *weft_lane_next(const weft_space *space, const weft_lane *lane, int r, int64_t bytes);
+
 /* Acts. On elements, the block at hand: */
 void weft_act_bring(const weft_space *, weft_lane *,
                     const weft_act *); /* gather operand `number` */
@@ -163,6 +189,8 @@ weft_status weft_space_open(weft_space *space, const weft_loop *loop,
 /* Are elements of a row `step` apart? Rows, `step` apart? */
 bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int64_t step);
 bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
+/* Are elements of a row that lie together next to each other? */
+bool weft_space_lies_together(const weft_space *space, const int64_t *stride);
 /* Shares a few long rows that one pass reduces out in units, whose states are merged; `length`: of a unit. */
 void weft_space_cut_row(weft_space *space, int64_t length);
 /* Does result o share memory with operand k? */

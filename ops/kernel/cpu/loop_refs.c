@@ -42,13 +42,31 @@ static void set_rows(weft_making *m, weft_ref *ref, const int64_t *stride, int64
     }
 }
 
+/* Along a row that lies in several places. */
+static void set_inner(weft_making *m, weft_ref *ref, const int64_t *stride, int bytes,
+                      int64_t *inner)
+{
+    const weft_space *s = m->space;
+    if (weft_space_row_is_even(s, stride, ref->step / bytes)) return;
+    for (int d = s->n_outer; d < s->n_dims; d++)
+        inner[d - s->n_outer] = stride[d] * bytes;
+    ref->inner = inner;
+}
+
+/* Strides of operand k's ref, or behind them those of result k - n_in: of outer dims, then of the row's. */
+static int64_t *room_of(const weft_making *m, int k)
+{
+    return m->outer + (size_t)k * 2 * (WEFT_MAX_DIMS + 1);
+}
+
 /* Operand k where it lies. `step` bytes per element along the row, `rows` numbers from row to row when they are even. */
 static int operand_ref(weft_making *m, int k, int64_t step, int64_t rows)
 {
     weft_space *s = m->space;
     const int bytes = m->value[k].bytes;
     weft_ref ref = {.data = (char *)s->data[k], .step = step, .of = k + 1};
-    set_rows(m, &ref, s->stride[k], rows, bytes, m->outer + (size_t)k * (WEFT_MAX_DIMS + 1));
+    set_rows(m, &ref, s->stride[k], rows, bytes, room_of(m, k));
+    if (step != 0) set_inner(m, &ref, s->stride[k], bytes, room_of(m, k) + WEFT_MAX_DIMS + 1);
     return add_ref(m, ref);
 }
 
@@ -57,7 +75,7 @@ int weft_making_bring(weft_making *m, int k, bool in_blocks)
     weft_space *s = m->space;
     weft_loop_slot *v = &m->value[k];
     const int64_t *stride = s->stride[k];
-    const bool is_contiguous = weft_space_row_is_even(s, stride, 1);
+    const bool is_contiguous = weft_space_lies_together(s, stride);
     const bool is_constant = weft_space_row_is_even(s, stride, 0);
     const bool is_each_row = weft_space_rows_are_even(s, stride, 0);
     weft_act act = {.number = k, .bytes = v->bytes};
@@ -126,8 +144,10 @@ int weft_making_result(weft_making *m, int o)
                     .of = -(o + 1),
                     .row = (v->of_rows ? v->width : s->row) * v->bytes,
                     .step = v->of_rows ? 0 : v->bytes};
-    if (s->is_apart != NULL && s->is_apart[o])
-        set_rows(m, &ref, s->out_stride[o], s->row, v->bytes,
-                 m->outer + (size_t)(m->loop->n_in + o) * (WEFT_MAX_DIMS + 1));
+    if (s->is_apart != NULL && s->is_apart[o]) {
+        int64_t *room = room_of(m, m->loop->n_in + o);
+        set_rows(m, &ref, s->out_stride[o], s->row, v->bytes, room);
+        set_inner(m, &ref, s->out_stride[o], v->bytes, room + WEFT_MAX_DIMS + 1);
+    }
     return m->out[o] = add_ref(m, ref);
 }

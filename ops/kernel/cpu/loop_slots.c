@@ -3,6 +3,8 @@
  */
 #include "cpu/loop_making.h"
 
+#include <string.h>
+
 enum { MOST_PASSES = 64 };
 
 /* ---- what the slots are ---------------------------------------------------------------------- */
@@ -105,20 +107,22 @@ static int64_t operand_bytes(const weft_making *m, int k)
     return (last + 1) * m->loop->in[k].bytes;
 }
 
-/* Does operand k lie as a result with the elements of `v` does? */
-static bool lies_as(const weft_making *m, int k, const weft_loop_slot *v)
+static bool lies_apart(const weft_space *s, int o)
+{
+    return s->is_apart != NULL && s->is_apart[o];
+}
+
+/* Does operand k lie as result o, of the elements of `v`, does? */
+static bool lies_as(const weft_making *m, int k, int o, const weft_loop_slot *v)
 {
     const weft_space *s = m->space;
     const int64_t *stride = s->stride[k];
     if (m->loop->in[k].bytes != v->bytes || m->loop->in[k].width != v->width) return false;
+    if (lies_apart(s, o))
+        return memcmp(stride, s->out_stride[o], (size_t)s->n_dims * sizeof *stride) == 0;
     if (v->of_rows)
         return is_constant_in_row(m, k) && weft_space_rows_are_even(s, stride, v->width);
     return weft_space_row_is_even(s, stride, 1) && weft_space_rows_are_even(s, stride, s->row);
-}
-
-static bool lies_apart(const weft_space *s, int o)
-{
-    return s->is_apart != NULL && s->is_apart[o];
 }
 
 static int64_t result_bytes(const weft_making *m, int o)
@@ -164,7 +168,7 @@ weft_status weft_making_check_results(const weft_making *m, weft_error *error)
     for (int o = 0; o < loop->n_out; o++) {
         const weft_loop_slot *v = &m->value[loop->out[o]];
         for (int k = 0; k < loop->n_in; k++)
-            if (weft_space_shares(s, o, k) && !(s->out[o] == s->data[k] && lies_as(m, k, v)))
+            if (weft_space_shares(s, o, k) && !(s->out[o] == s->data[k] && lies_as(m, k, o, v)))
                 return weft_fail(error, WEFT_INTERNAL,
                                  "result %d of a loop shares memory with operand %d, which is not "
                                  "read in step",

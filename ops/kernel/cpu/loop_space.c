@@ -126,28 +126,39 @@ static void cut_row(weft_space *s, const weft_loop *loop, bool has_rows)
 {
     s->piece = 1;
     if (s->row == 0) return;
-    s->piece = weft_row_part(s->row);
-    const int64_t n = (s->row + s->piece - 1) / s->piece;
+    s->piece = weft_row_part(s->together);
+    const int64_t n = (s->together + s->piece - 1) / s->piece;
     int64_t most =
         has_rows ? MOST_WORKED / (s->piece * (s->n_in + s->n_ops)) : most_pieces(s, loop, n);
     if (most > WEFT_PARTS) most = WEFT_PARTS;
     if (most < 1) most = 1;
     const int64_t blocks = (n + most - 1) / most;
     s->part = (n + blocks - 1) / blocks * s->piece;
-    s->n_parts = (s->row + s->part - 1) / s->part;
+    s->n_parts = s->row / s->together * ((s->together + s->part - 1) / s->part);
+}
+
+static int64_t find_together(const weft_space *s, const weft_loop_segment *segment)
+{
+    int64_t together = 1;
+    if (segment->n_piece_dims == 0) return s->row > 0 ? s->row : 1;
+    for (int d = segment->n_dims - segment->n_piece_dims; d < segment->n_dims; d++)
+        together *= segment->size[d];
+    return together > 0 ? together : 1;
 }
 
 /* Several rows make a block where they are short; where they are reduced, at most as many as a state has columns. */
-static void cut(weft_space *s, const weft_loop *loop, bool has_rows)
+static void cut(weft_space *s, const weft_loop *loop, const weft_loop_segment *segment)
 {
+    const bool has_rows = segment->n_row_dims > 0;
     s->row = s->n_rows = s->rows = 1;
     for (int d = 0; d < s->n_dims; d++)
         *(d < s->n_outer ? &s->n_rows : &s->row) *= s->size[d];
+    s->together = find_together(s, segment);
     cut_row(s, loop, has_rows);
     const int64_t most = has_rows ? WEFT_COLUMNS : WEFT_BLOCK;
     if (has_rows || s->row < SHORT_ROW) s->rows = s->row > 0 ? WEFT_BLOCK / s->row : most;
     if (s->rows > most) s->rows = most;
-    if (s->is_apart != NULL) s->rows = 1;
+    if (s->is_apart != NULL || s->together < s->row) s->rows = 1;
     if (s->rows > s->n_rows) s->rows = s->n_rows;
     if (s->rows < 1) s->rows = 1;
     s->n_groups = (s->n_rows + s->rows - 1) / s->rows;
@@ -164,6 +175,16 @@ void weft_space_cut_row(weft_space *s, int64_t length)
 bool weft_space_row_is_even(const weft_space *s, const int64_t *stride, int64_t step)
 {
     for (int d = s->n_dims - 1; d >= s->n_outer; d--) {
+        if (stride[d] != step) return false;
+        step *= s->size[d];
+    }
+    return true;
+}
+
+bool weft_space_lies_together(const weft_space *s, const int64_t *stride)
+{
+    int64_t step = 1;
+    for (int d = s->n_dims - 1; d >= s->n_outer && step < s->together; d--) {
         if (stride[d] != step) return false;
         step *= s->size[d];
     }
@@ -207,7 +228,7 @@ static weft_status find_apart(weft_space *s, const weft_loop_segment *segment, w
         }
         s->is_apart[o] = true;
     }
-    if (s->is_apart != NULL && segment->n_row_dims > 0)
+    if (s->is_apart != NULL && segment->n_row_dims > 0 && segment->n_piece_dims == 0)
         return weft_fail(error, WEFT_INTERNAL, "a loop over rows has a result in parts");
     return WEFT_OK;
 }
@@ -234,7 +255,7 @@ weft_status weft_space_open(weft_space *s, const weft_loop *loop, const weft_loo
         s->data[k] = segment->in[k].data;
     WEFT_TRY(find_apart(s, segment, arena, error));
     collapse(&(collapsing){s, loop, segment, 0});
-    cut(s, loop, segment->n_row_dims > 0);
+    cut(s, loop, segment);
     for (int k = 0; k < loop->n_ops; k++) {
         env[k] = loop->op[k].env;
         s->index_begin[k] = segment->index[k].begin;

@@ -145,9 +145,8 @@ void weft_act_spread(const weft_space *s, weft_lane *lane, const weft_act *act)
 void weft_act_ahead(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
     enum { LINE = 64 };
-    (void)s;
     const int64_t bytes = lane->n * act->bytes;
-    const char *next = lane->at[act->x[0]] + bytes;
+    const char *next = weft_lane_next(s, lane, act->x[0], act->bytes);
     for (int64_t at = 0; at < bytes; at += LINE)
         __builtin_prefetch(next + at);
 }
@@ -209,9 +208,11 @@ void weft_act_clear(const weft_space *s, weft_lane *lane, const weft_act *act)
  * before. */
 enum { ASKED_AHEAD = 1024 };
 
-static int64_t ahead_of(const weft_lane *lane, const weft_act *act)
+static int64_t ahead_of(const weft_space *s, const weft_lane *lane, const weft_act *act)
 {
     if (!act->asks) return 0;
+    if (s->refs[act->x[0]].inner != NULL)
+        return (weft_lane_next(s, lane, act->x[0], act->bytes) - lane->at[act->x[0]]) / act->bytes;
     const bool has_all = act->run == weft_act_leave || weft_reducers[act->combine].asks_late;
     return has_all || lane->n < ASKED_AHEAD ? lane->n : ASKED_AHEAD;
 }
@@ -223,7 +224,7 @@ static weft_span run_of(const weft_space *s, const weft_lane *lane, const weft_a
                        .n = lane->run,
                        .part = s->piece,
                        .index = s->index_begin[act->number] + lane->skip,
-                       .ahead = ahead_of(lane, act)};
+                       .ahead = ahead_of(s, lane, act)};
 }
 
 /* Row r of the group is column r of the state. */
@@ -239,7 +240,7 @@ void weft_act_reduce(const weft_space *s, weft_lane *lane, const weft_act *act)
 /* Of row r in the block at hand, one for each of its pieces: a group of several rows has one block, of one piece. */
 static double *shift_of(const weft_space *s, const weft_lane *lane, const weft_act *act, int64_t r)
 {
-    return (double *)(void *)lane->at[act->x[1]] + lane->skip / s->piece + r;
+    return (double *)(void *)lane->at[act->x[1]] + weft_space_pieces(s, lane->skip) + r;
 }
 
 void weft_act_leave(const weft_space *s, weft_lane *lane, const weft_act *act)

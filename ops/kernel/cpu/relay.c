@@ -135,17 +135,23 @@ void weft_rest_op(const weft_relay_leg *leg, const weft_lane *lane, float *tile,
 
 /* ---- an act ---------------------------------------------------------------------------------- */
 
+/* Never read through, nor written: a pointer as others of legs are. */
+static char *asked_by(const weft_space *s, const weft_lane *lane, const weft_relay_leg *leg)
+{
+    if (leg->ahead == 0 || s->refs[leg->ref].inner != NULL)
+        return (char *)(uintptr_t)weft_lane_next(s, lane, leg->ref, sizeof(float));
+    return lane->at[leg->ref] + leg->ahead * (int64_t)sizeof(float);
+}
+
 void weft_act_relay(const weft_space *s, weft_lane *lane, const weft_act *act)
 {
-    (void)s;
     const weft_relay_width *width = act->width;
     const int64_t whole = lane->n / width->tile * width->tile;
     weft_leg legs[WEFT_MOST_LEGS];
     for (int k = 0; k < act->n_legs; k++) {
         const weft_relay_leg *leg = &act->legs[k];
         char *data = lane->at[leg->ref];
-        if (leg->run == width->ask)
-            data += (leg->ahead > 0 ? leg->ahead : lane->n) * (int64_t)sizeof(float);
+        if (leg->run == width->ask) data = asked_by(s, lane, leg);
         const bool is_loose = leg->run == width->stream && (uintptr_t)data % LINE != 0;
         legs[k] = (weft_leg){is_loose ? width->store : leg->run, data, &lane->env[leg->number]};
     }

@@ -222,16 +222,27 @@ static void build_group_norm(bench *b)
     once(b, weft_group_norm(x, gain, bias, channel, b->row->sizes[3], WEFT_DIMS(place), 1e-5));
 }
 
-/* As it trains, without the averages. */
+/* As it trains, without the averages: of x [batch, channel, place]. */
+static weft_value batch_norm(weft_value x, weft_value gain, weft_value bias)
+{
+    const weft_shape *shape = weft_shape_of(x);
+    const weft_shape over = WEFT_DIMS(shape->dims[0], shape->dims[2]);
+    return weft_add(weft_mul(weft_normalize(x, over, 1e-5), gain), bias);
+}
+
+static weft_value images(bench *b)
+{
+    return bench_input(
+        b, WEFT_DIMS(dim_of(b, 0, "batch"), dim_of(b, 1, "channel"), dim_of(b, 2, "place")));
+}
+
 static void build_batch_norm(bench *b)
 {
-    const weft_dim batch = dim_of(b, 0, "batch"), channel = dim_of(b, 1, "channel"),
-                   place = dim_of(b, 2, "place");
-    weft_value x = bench_input(b, WEFT_DIMS(batch, channel, place));
+    const weft_dim channel = dim_of(b, 1, "channel");
+    weft_value x = images(b);
     weft_value gain = channelwise(b, "gain", channel, 1.0);
     weft_value bias = channelwise(b, "bias", channel, 0.0);
-    weft_value y = weft_normalize(x, WEFT_DIMS(batch, place), 1e-5);
-    once(b, weft_add(weft_mul(y, gain), bias));
+    once(b, batch_norm(x, gain, bias));
 }
 
 /* The gradients of x, and of what a norm has besides, where those of y are given; y is not read. */
@@ -254,6 +265,16 @@ static void build_layer_norm_back(bench *b)
     weft_value gain = channelwise(b, "gain", columns, 1.0);
     weft_value bias = channelwise(b, "bias", columns, 0.0);
     back(b, weft_layer_norm(x, gain, bias, columns), dy, WEFT_VALUES(x, gain, bias));
+    b->values[3] = bias; /* which no gradient reads */
+}
+
+static void build_batch_norm_back(bench *b)
+{
+    const weft_dim channel = dim_of(b, 1, "channel");
+    weft_value x = images(b), dy = images(b);
+    weft_value gain = channelwise(b, "gain", channel, 1.0);
+    weft_value bias = channelwise(b, "bias", channel, 0.0);
+    back(b, batch_norm(x, gain, bias), dy, WEFT_VALUES(x, gain, bias));
     b->values[3] = bias; /* which no gradient reads */
 }
 
@@ -437,6 +458,7 @@ const bench_row bench_family_rows[] = {
     {"rms_norm", &bench_op, build_rms_norm, {1024, 3072}},
     {"group_norm", &bench_op, build_group_norm, {16, 256, 1024, 32}},
     {"batch_norm", &bench_op, build_batch_norm, {16, 256, 1024}},
+    {"batch_norm_back", &bench_op, build_batch_norm_back, {16, 256, 1024}},
     {"softmax_back", &bench_op, build_softmax_back, {1024, 3072}},
     {"layer_norm_back", &bench_op, build_layer_norm_back, {1024, 3072}},
     {"rms_norm_back", &bench_op, build_rms_norm_back, {1024, 3072}},

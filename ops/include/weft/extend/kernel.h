@@ -144,6 +144,8 @@ typedef struct weft_loop_driver {
      * numbered from 0 segment by segment; result o is -1 - o. With it loops in bodies of scans read and write elements of tensors
      * where they lie. NULL: the driver cannot. */
     void (*move)(void *bound, int number, void *data);
+    /* How many elements at least the pieces have in which a row may lie (loop.h). 0: the driver wants rows of one piece. */
+    int64_t least_piece;
 } weft_loop_driver;
 
 /* ---- attributes, shared by the op that fills them and the kernel that reads them ------------- */

@@ -138,7 +138,7 @@ typedef struct weft_planned_step {
     int64_t scratch_bytes;
     const char *kernel; /* kernel: the one that does the work; else NULL */
     int n_kernels;      /* kernel: how many could have done it           */
-    /* loop: how many tensors it goes over, each with its own part of `in` and `out`, in turn; and how many of the last
+    /* loop: how many tensors it goes over, each with its own part of `in` and `out`, in turn; and how many of its
      * dims are a row that is gone through at once, reductions and what follows them included */
     int n_segments, n_row_dims;
     /* convert: how many steps after it are done while it goes on, and their flops: it is finished before step

@@ -6,7 +6,8 @@
  * over j = stride o + dilation t + offset is solved for another of j, o, t. So gradients of gradients are it, too.
  * Factors: other dims by name, as einsum's. Along o the result is cut, and x shown through a window; along t w is cut, x shown
  * through another, and the result partial. So a dim of x can be cut by one of the two.
- * Linear in each operand. Of bf16 and f16 it is done in f32.
+ * Linear in each operand. Of bf16 and f16 it is done in f32, and says so: sums may then err by more than those of f32, as long as it is
+ * little beside how the operands are rounded.
  */
 #include <string.h>
 
@@ -27,8 +28,12 @@ typedef struct conv_attributes {
     {                                                                                              \
         OF(s, over), &weft_field_int64                                                             \
     }
-static const weft_field fields[] = {WEFT_FIELD(conv_attributes, conv.n_windows), WINDOW(0),
-                                    WINDOW(1), WINDOW(2), WEFT_FIELD(conv_attributes, out)};
+static const weft_field fields[] = {WEFT_FIELD(conv_attributes, conv.n_windows),
+                                    WINDOW(0),
+                                    WINDOW(1),
+                                    WINDOW(2),
+                                    WEFT_FIELD(conv_attributes, conv.is_half),
+                                    WEFT_FIELD(conv_attributes, out)};
 static const weft_attributes described = WEFT_ATTRIBUTES(conv_attributes, fields);
 
 enum { X, W, Y, TENSORS };
@@ -201,6 +206,7 @@ static weft_value emit_conv(weft_shape out, weft_value x, weft_value w,
     if (!weft_graph_shape(x.graph, "conv", &out, &attributes.out)) return weft_no_value(x.graph);
     attributes.conv = *conv;
     const weft_dtype dtype = weft_dtype_of(x);
+    attributes.conv.is_half = conv->is_half || weft_dtype_bytes(dtype) == 2;
     const weft_value in[] = {weft_wide(x), weft_wide(w)};
     return weft_cast(weft_emit(x.graph, &weft_op_conv, in, 2, &attributes, sizeof attributes),
                      dtype);
@@ -234,7 +240,8 @@ static weft_conv_window to_filter(const weft_conv_window *of)
 static void gradient(weft_vjp *vjp)
 {
     const weft_conv_attributes *conv = vjp->site->attributes;
-    weft_conv_attributes data = {.n_windows = conv->n_windows}, filter = data;
+    weft_conv_attributes data = {.n_windows = conv->n_windows, .is_half = conv->is_half},
+                         filter = data;
     for (int s = 0; s < conv->n_windows; s++) {
         data.window[s] = to_data(&conv->window[s]);
         filter.window[s] = to_filter(&conv->window[s]);

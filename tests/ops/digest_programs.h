@@ -113,7 +113,7 @@ static weft_value reindex(const given *p, int version)
                                        : row,
                         whole, version == 5 ? 3 : 1, version == 1 ? 4 : 0, version == 6 ? 2 : 1);
 }
-/* Three directions, each changed in the same way; 7: back, 8: another result, 9: one direction less. */
+/* Three directions, each changed in the same way; 7: back, 8: another result, 9: one direction less, 10: of bf16. */
 static weft_value conv(const given *p, int version)
 {
     const char *in[2][3] = {{"i", "j", "k"}, {"i2", "j2", "k2"}};
@@ -129,12 +129,13 @@ static weft_value conv(const given *p, int version)
                               .dilation = version == 2 ? 2 : 1,
                               .before = version == 3 ? 1 : 0};
         x.dims[x.n_dims++] = s[d].in, y.dims[y.n_dims++] = s[d].out;
-        if (version < 9 || d < 2) w.dims[w.n_dims++] = s[d].tap;
+        if (version != 9 || d < 2) w.dims[w.n_dims++] = s[d].tap;
     }
     if (version == 9) y.dims[2] = s[2].in;
     if (version == 8) y.dims[0] = s[1].out, y.dims[1] = s[0].out;
-    const weft_value of = weft_constant(p->graph, WEFT_F64, version == 7 ? y : x, 1.0),
-                     by = weft_constant(p->graph, WEFT_F64, w, 1.0);
+    const weft_dtype dtype = version == 10 ? WEFT_BF16 : WEFT_F64;
+    const weft_value of = weft_constant(p->graph, dtype, version == 7 ? y : x, 1.0),
+                     by = weft_constant(p->graph, dtype, w, 1.0);
     return (version == 7 ? (weft_conv_transpose)(x, of, by, (weft_spatials){s, 3})
                          : (weft_conv)(y, of, by, (weft_spatials){s, version == 9 ? 2 : 3}));
 }

@@ -82,7 +82,7 @@ static const program programs[] = {
     OP(rename, rename_, 4),
     OP(slice, slice, 5),
     OP(reindex, reindex, 8),
-    OP(conv, conv, 10),
+    OP(conv, conv, 11),
     OP(cumsum, cumsum, 6),
     OP(cumprod, cumprod, 6),
     OP(cummax, cummax, 6),

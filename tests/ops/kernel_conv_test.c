@@ -139,7 +139,7 @@ static void check(const product *c, weft_dtype dtype, bool turns)
         call.in[t] = view_in_any_order(dtype, c, t, turns);
     call.out[0] = view_in_any_order(dtype, c, 2, turns);
     run_on_lanes(weft_conv_cpu, &call);
-    const double bound = dtype == WEFT_F32 ? 2e-4 : 1e-11;
+    const double bound = c->attributes.is_half ? 2e-3 : dtype == WEFT_F32 ? 2e-4 : 1e-11;
     const weft_view *y = &call.out[0];
     for (int64_t i = 0; i < weft_view_count(y); i += 1 + random_below(7)) {
         int64_t local[WEFT_MAX_DIMS];
@@ -285,9 +285,9 @@ static void test_sums(void)
 }
 
 /* A window of 3 taps, none between them, in either order. */
-static void add_three(product *c, int s, form form)
+static void add_three(product *c, int s, form form, int places)
 {
-    add_space(c, s, form, 12);
+    add_space(c, s, form, places);
     weft_conv_window *w = &c->attributes.window[s];
     direction *d = &c->d[c->n - 1];
     w->over = w->stride = w->dilation = 1;
@@ -304,32 +304,54 @@ static void add_further(product *c, int s, form form)
 }
 
 /* Two dims of 3 taps and stride 1, whole vectors of channels, in any place a third dim: fewer products, if there are enough of
- * them. Odd places, parts of all of them, and channels and taps in more pieces than one. */
-static void check_three(form form, int n_windows, int64_t channels, int64_t features)
+ * them, and of what is rounded to 16 bits by larger tiles. Odd places, parts of all of them, and channels and taps in more pieces
+ * than one. */
+typedef struct three {
+    int n_windows, places;
+    int64_t channels, features;
+} three;
+
+static void check_three(form form, const three *of, bool is_half)
 {
-    product c = {.attributes = {.n_windows = n_windows}};
-    const int further = n_windows == 3 ? random_below(3) : -1;
+    product c = {.attributes = {.n_windows = of->n_windows, .is_half = is_half}};
+    const int further = of->n_windows == 3 ? random_below(3) : -1;
     if (random_below(4)) add_whole(&c, "batch", true, form == TO_FILTER, form != TO_FILTER, 2);
-    for (int s = 0; s < n_windows; s++)
-        (s == further ? add_further : add_three)(&c, s, form);
-    if (form == TO_DATA) add_whole(&c, "feature", false, true, true, features);
-    add_whole(&c, "channel", true, form != TO_FILTER, form == TO_FILTER, channels);
-    if (form != TO_DATA) add_whole(&c, "feature", false, true, true, features);
+    for (int s = 0; s < of->n_windows; s++)
+        if (s == further)
+            add_further(&c, s, form);
+        else
+            add_three(&c, s, form, of->places);
+    if (form == TO_DATA) add_whole(&c, "feature", false, true, true, of->features);
+    add_whole(&c, "channel", true, form != TO_FILTER, form == TO_FILTER, of->channels);
+    if (form != TO_DATA) add_whole(&c, "feature", false, true, true, of->features);
     check(&c, WEFT_F32, false);
 }
 
 static void test_three_by_three(void)
 {
-    for (int i = 0; i < weft_test_cases(60); i++)
-        check_three((form)(i % FORMS), 2, 16 * (1 + random_below(i % 5 ? 5 : 12)),
-                    16 * (1 + random_below(i % 5 ? 6 : 2)));
+    for (int i = 0; i < weft_test_cases(90); i++) {
+        const three of = {2, 12, 16 * (1 + random_below(i % 5 ? 5 : 12)),
+                          16 * (1 + random_below(i % 5 ? 6 : 2))};
+        check_three((form)(i % FORMS), &of, random_below(2));
+    }
 }
 
 static void test_three_by_three_of_more_dims(void)
 {
-    for (int i = 0; i < weft_test_cases(60); i++)
-        check_three((form)(i % FORMS), 3, 16 * (1 + random_below(i % 5 ? 5 : 12)),
-                    16 * (1 + random_below(i % 5 ? 3 : 2)));
+    for (int i = 0; i < weft_test_cases(90); i++) {
+        const three of = {3, 12, 16 * (1 + random_below(i % 5 ? 5 : 12)),
+                          16 * (1 + random_below(i % 5 ? 3 : 2))};
+        check_three((form)(i % FORMS), &of, random_below(2));
+    }
+}
+
+/* So many channels that no panel holds all of them, and so few places that more of a filter is not worth it. */
+static void test_three_by_three_of_many_channels(void)
+{
+    for (int i = 0; i < 4; i++) {
+        const three of = {2, 6, 16 * (20 + random_below(4)), 256};
+        check_three(i % 2 ? TO_DATA : FORWARD, &of, i >= 2);
+    }
 }
 
 /* More rows of a filter than a lane keeps addresses of: taps of one channel, and channels. */
@@ -422,6 +444,7 @@ int main(void)
     RUN(test_sums);
     RUN(test_three_by_three);
     RUN(test_three_by_three_of_more_dims);
+    RUN(test_three_by_three_of_many_channels);
     RUN(test_many_taps);
     RUN(test_unlike_phases);
     RUN(test_long_strides);

@@ -124,6 +124,7 @@ static void plan(weft_conv *c, const weft_call *call)
     *c = (weft_conv){.run = run_zeros,
                      .stream = call->stream,
                      .dtype = call->out[0].dtype,
+                     .is_half = t.attributes->is_half,
                      .x = call->in[0].data,
                      .w = call->in[1].data,
                      .y = call->out[0].data,

@@ -55,8 +55,10 @@ typedef struct weft_conv_rows {
     weft_conv_dims pad_outer;             /* of k, to the filter: without a window */
 } weft_conv_rows;
 
-/* How conv_winograd.c goes about it: tiles of 2 x 2 places of y, or to the filter of w, which are summed over. */
+/* How conv_winograd.c goes about it: tiles of places of y, or to the filter of w, which are summed over. */
+typedef struct weft_winograd weft_winograd;
 typedef struct weft_conv_winograd {
+    const weft_winograd *by; /* the size of tiles */
     bool is_to_filter;
     int window[2];                            /* the plane's, which tiles are of */
     int64_t places[2], tiles[2], by_place[2]; /* by window; in y, or to the filter in w */
@@ -68,6 +70,8 @@ typedef struct weft_conv_winograd {
     int64_t n_further;             /* taps */
     /* An item is `panel` features of a block of tiles, or to the filter of `rows` (further taps, channels) */
     int64_t panel, rows, n_blocks;
+    int64_t block,
+        held; /* tiles of one; elements of k of a panel that are kept transformed: all, or some at a time */
 } weft_conv_winograd;
 
 typedef struct weft_conv weft_conv;
@@ -75,6 +79,7 @@ struct weft_conv {
     void (*run)(const weft_conv *c, weft_stream *stream); /* one of the ways */
     weft_stream *stream;
     weft_dtype dtype;
+    bool is_half; /* as the attributes say */
     const char *x, *w;
     char *y;
     int64_t x_count, y_count;

@@ -1,9 +1,10 @@
 /* conv_winograd.c: convolutions of 3 x 3 taps, stride 1 and many channels, forward and to the data and to the filter, by 16 / 36 of
- * the products (conv_winograd_math.c). Of more dims of space two have such taps; those of the others are summed over in the products,
- * as more channels are, and to the filter they are more rows of it.
+ * the products, or 36 / 144 (conv_winograd_math.c). Of more dims of space two have such taps; those of the others are summed over in
+ * the products, as more channels are, and to the filter they are more rows of it.
  *
- * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make. Forward, a lane keeps the transformed filter of some features,
- * and tiles go past it, some at a time: they are transformed, multiplied as 16 matrices, and transformed back. To the filter, a lane
+ * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make, or where numbers are rounded to 16 bits anyway, of 4 x 4, of which
+ * sums err more. Forward, a lane keeps the transformed filter of some features, or transforms what it multiplies next, and tiles go past
+ * it, some at a time: they are transformed, multiplied as matrices, and transformed back. To the filter, a lane
  * keeps the sums of some channels and features, and all tiles go past them. A tile is transformed anew for each panel of features:
  * that is cheaper than to share it, fits 2 MB a lane, and asks the plan for no memory. Sums go along k, or along tiles, in pieces of
  * one length, so bits depend on no panel or lane.
@@ -13,16 +14,22 @@
 
 #include <string.h>
 
-enum { W = WEFT_WINOGRAD_WIDTH, TILES = WEFT_WINOGRAD_TILES, SUMMED = WEFT_WINOGRAD_SUMMED };
-/* Products lie a line of a cache more than their size apart: else all 16 would be on the same sets. */
+enum { W = WEFT_WINOGRAD_WIDTH, PANEL = WEFT_WINOGRAD_PANEL };
+/* Floats of all products, of the size of tiles that needs most. */
+#define LARGER(a, b) ((a) + 0 > (b) + 0 ? (a) + 0 : (b) + 0)
 enum {
-    DATA = TILES * WEFT_WINOGRAD_DEPTH + W,
-    RESULT = TILES * WEFT_WINOGRAD_PANEL + W,
     TAKEN = 16, /* of k, taps at once */
-    FILTER = WEFT_WINOGRAD_FILTER / 4 + WEFT_WINOGRAD * W,
-    SUM_DATA = SUMMED * WEFT_WINOGRAD_ROWS + W,
-    SUM_RESULT = SUMMED * WEFT_WINOGRAD_PANEL + W,
-    SUM_FILTER = WEFT_WINOGRAD_ROWS * WEFT_WINOGRAD_PANEL + W,
+    MOST_TILES = LARGER(WEFT_WINOGRAD_TILES_2, WEFT_WINOGRAD_TILES_4),
+    FILTER = WEFT_WINOGRAD_FILTER + 36 * W,
+    DATA = LARGER(16 * (WEFT_WINOGRAD_TILES_2 * WEFT_WINOGRAD_DEPTH_2 + W),
+                  36 * (WEFT_WINOGRAD_TILES_4 * WEFT_WINOGRAD_DEPTH_4 + W)),
+    RESULT =
+        LARGER(16 * (WEFT_WINOGRAD_TILES_2 * PANEL + W), 36 * (WEFT_WINOGRAD_TILES_4 * PANEL + W)),
+    SUM_DATA = LARGER(16 * (WEFT_WINOGRAD_SUMMED_2 * WEFT_WINOGRAD_ROWS + W),
+                      36 * (WEFT_WINOGRAD_SUMMED_4 * WEFT_WINOGRAD_ROWS + W)),
+    SUM_RESULT = LARGER(16 * (WEFT_WINOGRAD_SUMMED_2 * PANEL + W),
+                        36 * (WEFT_WINOGRAD_SUMMED_4 * PANEL + W)),
+    SUM_FILTER = 36 * (WEFT_WINOGRAD_ROWS * PANEL + W),
 };
 
 /* Where a tile of results begins: its row and column in the plane, and what other dims add. */
@@ -33,16 +40,15 @@ typedef struct tile_place {
 
 /* Of a lane's scratch, forward and to the data. */
 typedef struct forward_lane {
-    _Alignas(64) float filter[FILTER], data[WEFT_WINOGRAD * DATA], result[WEFT_WINOGRAD * RESULT];
-    float taps[9 * TAKEN * WEFT_WINOGRAD_PANEL], zeros[WEFT_WINOGRAD_CHANNELS];
-    tile_place tiles[TILES];
-    weft_winograd_places at[TILES];
+    _Alignas(64) float filter[FILTER], data[DATA], result[RESULT];
+    float taps[9 * TAKEN * PANEL], zeros[WEFT_WINOGRAD_CHANNELS];
+    tile_place tiles[MOST_TILES];
+    weft_winograd_places at[MOST_TILES];
 } forward_lane;
 
 typedef struct filter_lane {
-    _Alignas(64) float filter[WEFT_WINOGRAD * SUM_FILTER], data[WEFT_WINOGRAD * SUM_DATA],
-        result[WEFT_WINOGRAD * SUM_RESULT];
-    float zeros[WEFT_WINOGRAD_PANEL];
+    _Alignas(64) float filter[SUM_FILTER], data[SUM_DATA], result[SUM_RESULT];
+    float zeros[PANEL];
 } filter_lane;
 _Static_assert(sizeof(forward_lane) <= WEFT_LANE_SCRATCH, "scratch holds all");
 _Static_assert(sizeof(filter_lane) <= WEFT_LANE_SCRATCH, "scratch holds all");
@@ -58,13 +64,37 @@ static int64_t pieces_of(int64_t n, int64_t each)
     return (n + each - 1) / each;
 }
 
+/* Products of a tile. */
+static int products_of(const weft_conv_winograd *w)
+{
+    return w->by->side * w->by->side;
+}
+
+/* From a product's [rows, columns] to the next: they lie a line of a cache more than their size apart, else all would be on the
+ * same sets. */
+static int64_t apart(int64_t rows, int64_t columns)
+{
+    return rows * columns + W;
+}
+
+static int64_t data_apart(const weft_conv_winograd *w)
+{
+    return apart(w->by->tiles, w->by->depth);
+}
+
+static int64_t result_apart(const weft_conv_winograd *w)
+{
+    return apart(w->by->tiles, PANEL);
+}
+
 /* ---- tiles ------------------------------------------------------------------------------------- */
 
 static void find_tile(const weft_conv *c, int64_t index, tile_place *t)
 {
     const weft_conv_winograd *w = &c->winograd;
     const int64_t each = w->tiles[0] * w->tiles[1], in_image = index % each;
-    t->row = 2 * (in_image / w->tiles[1]), t->column = 2 * (in_image % w->tiles[1]);
+    t->row = w->by->results * (in_image / w->tiles[1]);
+    t->column = w->by->results * (in_image % w->tiles[1]);
     t->outer = c->first;
     weft_conv_move(&w->outer, index / each, &t->outer);
 }
@@ -75,8 +105,9 @@ static void find_results(const weft_conv *c, const tile_place *t, float *of, flo
 {
     const weft_conv_winograd *w = &c->winograd;
     const int64_t step = w->is_to_filter ? t->outer.w : t->outer.y;
-    for (int k = 0; k < 4; k++) {
-        const int64_t i = t->row + k / 2, j = t->column + k % 2;
+    const int n = w->by->results;
+    for (int k = 0; k < n * n; k++) {
+        const int64_t i = t->row + k / n, j = t->column + k % n;
         to->y[k] = i < w->places[0] && j < w->places[1]
                        ? of + step + i * w->by_place[0] + j * w->by_place[1]
                        : outside;
@@ -108,45 +139,78 @@ static bool is_in_others(const weft_conv *c, const tile_place *t, const weft_con
 static void find_data(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
                       const float *x, const float *zeros, weft_winograd_places *to)
 {
-    enum { SIDE = WEFT_WINOGRAD_SIDE };
     const weft_conv_winograd *w = &c->winograd;
-    int64_t first = t->outer.x + tap->x, at[2][SIDE];
-    bool is_in[2][SIDE];
+    const int n = w->by->side;
+    int64_t first = t->outer.x + tap->x, at[2][WEFT_WINOGRAD_SIDE];
+    bool is_in[2][WEFT_WINOGRAD_SIDE];
     const bool is_in_all = is_in_others(c, t, tap, &first);
     for (int s = 0; s < 2; s++)
-        for (int i = 0; i < SIDE; i++) {
+        for (int i = 0; i < n; i++) {
             const int64_t j = w->at[s] + (s == 0 ? t->row : t->column) + i;
             is_in[s][i] = is_in_all && j >= 0 && j < c->window[w->window[s]].size;
             at[s][i] = j * c->window[w->window[s]].stride;
         }
-    for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < SIDE; j++)
-            to->x[SIDE * i + j] =
-                is_in[0][i] && is_in[1][j] ? x + first + at[0][i] + at[1][j] : zeros;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            to->x[n * i + j] = is_in[0][i] && is_in[1][j] ? x + first + at[0][i] + at[1][j] : zeros;
+}
+
+/* Asks memory for n channels of what a tile reads, before it is its turn; the first places of each line are the last tile's too. */
+static void fetch_data(const weft_conv *c, const weft_winograd_places *of, int64_t n)
+{
+    const weft_winograd *by = c->winograd.by;
+    for (int i = 0; i < by->side; i++)
+        for (int j = by->side - by->results; j < by->side; j++)
+            for (int64_t k = 0; k < n; k += W)
+                __builtin_prefetch(of->x[by->side * i + j] + k);
 }
 
 /* ---- forward, and to the data -------------------------------------------------------------------- */
 
-/* Features [first, first + n) of the filter, transformed: [16][further taps, channels][n]. */
-static void take_filter(const weft_conv *c, int64_t first, int64_t n, forward_lane *m)
+/* Columns of the filter that a lane does now. */
+typedef struct panel {
+    int64_t first, n;
+} panel;
+
+/* One further tap and some channels: nine taps of [depth][columns], which lie so, or are turned. Returns elements between channels. */
+static int64_t find_taps(const weft_conv *c, const panel *of, int64_t l, int64_t depth,
+                         float *memory, const float **taps)
 {
     const weft_conv_winograd *w = &c->winograd;
-    const tile_kernels *kernels = weft_gemm_kernels(WEFT_F32);
-    const int64_t tap = TAKEN * n, bytes = sizeof(float), all = w->n_further * w->channels;
-    for (int64_t l = 0, depth; l < all; l += depth) {
-        const int64_t k = l % w->channels;
-        const weft_conv_place p = find_tap(c, l / w->channels);
-        depth = smaller(TAKEN, w->channels - k);
-        for (int t = 0; t < 9; t++) {
-            const int64_t at = p.w + w->taps + t / 3 * w->by_tap[0] + t % 3 * w->by_tap[1] +
-                               k * w->by_channel + first * w->by_feature;
-            const side s = {.data = c->w + at * bytes,
-                            .step = w->by_feature,
-                            .deep = w->by_channel,
-                            .bytes = (int)bytes};
-            kernels->pack(&s, (int)n, (int)n, depth, m->taps + t * tap);
+    const weft_conv_place p = find_tap(c, l / w->channels);
+    const int64_t first =
+                      p.w + w->taps + l % w->channels * w->by_channel + of->first * w->by_feature,
+                  bytes = sizeof(float);
+    for (int t = 0; t < 9; t++) {
+        const int64_t at = first + t / 3 * w->by_tap[0] + t % 3 * w->by_tap[1];
+        const side s = {.data = c->w + at * bytes,
+                        .step = w->by_feature,
+                        .deep = w->by_channel,
+                        .bytes = (int)bytes};
+        taps[t] = (const float *)(const void *)s.data;
+        if (w->by_feature == 1) continue;
+        taps[t] = memory + t * TAKEN * of->n;
+        weft_gemm_kernels(WEFT_F32)->pack(&s, (int)of->n, (int)of->n, depth,
+                                          memory + t * TAKEN * of->n);
+    }
+    return w->by_feature == 1 ? w->by_channel : of->n;
+}
+
+/* Elements [begin, end) of (further taps, channels), transformed: [products][k][columns]. */
+static void take_filter(const weft_conv *c, const panel *of, int64_t begin, int64_t end,
+                        forward_lane *m)
+{
+    const weft_conv_winograd *w = &c->winograd;
+    const float *taps[9];
+    for (int64_t l = begin, depth; l < end; l += depth) {
+        depth = smaller(smaller(TAKEN, w->channels - l % w->channels), end - l);
+        const int64_t by = find_taps(c, of, l, depth, m->taps, taps);
+        for (int64_t i = 0; i < depth; i++) {
+            w->by->of_filter(taps, of->n, m->filter + (l - begin + i) * of->n,
+                             apart(w->held, of->n));
+            for (int t = 0; t < 9; t++)
+                taps[t] += by;
         }
-        weft_winograd_filter(m->taps, tap, depth * n, m->filter + l * n, all * n + W);
     }
 }
 
@@ -158,31 +222,34 @@ typedef struct piece {
 static piece piece_at(const weft_conv_winograd *w, int64_t done)
 {
     piece p = {.tap = done / w->channels, .n_taps = 1, .channel = done % w->channels};
-    p.channels = smaller(WEFT_WINOGRAD_DEPTH, w->channels - p.channel);
+    p.channels = smaller(w->by->depth, w->channels - p.channel);
     if (p.channels == w->channels)
-        p.n_taps = smaller(WEFT_WINOGRAD_DEPTH / w->channels, w->n_further - p.tap);
+        p.n_taps = smaller(w->by->depth / w->channels, w->n_further - p.tap);
     return p;
 }
 
-/* n tiles of x, transformed: [16][n][taps, channels] of the piece. */
+/* n tiles of x, transformed: [products][n][taps, channels] of the piece. */
 static void take_data(const weft_conv *c, int64_t n, const piece *p, forward_lane *m)
 {
+    const weft_conv_winograd *w = &c->winograd;
     const float *x = (const float *)(const void *)c->x;
     const int64_t depth = p->n_taps * p->channels;
     for (int64_t t = 0; t < p->n_taps; t++) {
         const weft_conv_place tap = find_tap(c, p->tap + t);
+        for (int64_t i = 0; i < n && p->channel == 0; i++)
+            find_data(c, &m->tiles[i], &tap, x, m->zeros, &m->at[i]);
         for (int64_t i = 0; i < n; i++) {
-            if (p->channel == 0) find_data(c, &m->tiles[i], &tap, x, m->zeros, &m->at[i]);
-            weft_winograd_data(m->at[i].x, p->channels, m->data + i * depth + t * p->channels,
-                               DATA);
-            for (int j = 0; j < WEFT_WINOGRAD; j++)
+            if (i + 1 < n) fetch_data(c, &m->at[i + 1], p->channels);
+            w->by->of_data(m->at[i].x, p->channels, m->data + i * depth + t * p->channels,
+                           data_apart(w));
+            for (int j = 0; j < products_of(w); j++)
                 m->at[i].x[j] += p->channels;
         }
     }
 }
 
-/* Tiles [first, first + n) by the panel of columns that m has. */
-static void run_tiles(const weft_conv *c, int64_t first, int64_t n, int64_t column, int64_t columns,
+/* Tiles [first, first + n) by a panel, of which m has all of k, or what is multiplied next. */
+static void run_tiles(const weft_conv *c, int64_t first, int64_t n, const panel *of,
                       forward_lane *m)
 {
     const weft_conv_winograd *w = &c->winograd;
@@ -193,21 +260,22 @@ static void run_tiles(const weft_conv *c, int64_t first, int64_t n, int64_t colu
         const piece p = piece_at(w, done);
         depth = p.n_taps * p.channels;
         take_data(c, n, &p, m);
-        for (int j = 0; j < WEFT_WINOGRAD; j++)
-            weft_winograd_multiply(
-                &(weft_winograd_product){.a = m->data + j * DATA,
-                                         .b = m->filter + j * (all * columns + W) + done * columns,
-                                         .c = m->result + j * RESULT,
-                                         .rows = n,
-                                         .columns = columns,
-                                         .k = depth,
-                                         .a_row = depth,
-                                         .a_step = 1,
-                                         .add = done > 0});
+        if (w->held < all) take_filter(c, of, done, done + depth, m);
+        const float *filter = m->filter + (w->held < all ? 0 : done) * of->n;
+        for (int j = 0; j < products_of(w); j++)
+            weft_winograd_multiply(&(weft_winograd_product){.a = m->data + j * data_apart(w),
+                                                            .b = filter + j * apart(w->held, of->n),
+                                                            .c = m->result + j * result_apart(w),
+                                                            .rows = n,
+                                                            .columns = of->n,
+                                                            .k = depth,
+                                                            .a_row = depth,
+                                                            .a_step = 1,
+                                                            .add = done > 0});
     }
     for (int64_t i = 0; i < n; i++) {
-        find_results(c, &m->tiles[i], (float *)(void *)c->y + column, NULL, &m->at[i]);
-        weft_winograd_result(m->result + i * columns, RESULT, columns, m->at[i].y);
+        find_results(c, &m->tiles[i], (float *)(void *)c->y + of->first, NULL, &m->at[i]);
+        w->by->of_result(m->result + i * of->n, result_apart(w), of->n, m->at[i].y);
     }
 }
 
@@ -215,16 +283,17 @@ static void run_forward_items(void *argument, int64_t begin, int64_t end, int la
 {
     const weft_conv *c = argument;
     const weft_conv_winograd *w = &c->winograd;
+    const int64_t all = w->n_further * w->channels;
     forward_lane *m = weft_stream_scratch(c->stream, lane);
-    int64_t held = -1;
+    int64_t has = -1;
     memset(m->zeros, 0, sizeof m->zeros);
     while (weft_stream_take(c->stream, lane, INT64_MAX, &begin, &end))
         for (int64_t i = begin; i < end; i++) {
-            const int64_t panel = i / w->n_blocks, at = i % w->n_blocks * TILES;
-            const int64_t first = panel * w->panel, n = smaller(w->panel, w->features - first);
-            if (panel != held) take_filter(c, first, n, m);
-            held = panel;
-            run_tiles(c, at, smaller(TILES, w->n_tiles - at), first, n, m);
+            const int64_t at = i % w->n_blocks * w->block, first = i / w->n_blocks * w->panel;
+            const panel of = {first, smaller(w->panel, w->features - first)};
+            if (first != has && w->held == all) take_filter(c, &of, 0, all, m);
+            has = first;
+            run_tiles(c, at, smaller(w->block, w->n_tiles - at), &of, m);
             weft_stream_pause(c->stream, lane);
         }
 }
@@ -256,10 +325,11 @@ static void take_rows(const weft_conv *c, const tile_place *t, const stretch *of
                       float *to, const float *zeros)
 {
     const float *x = (const float *)(const void *)c->x;
+    const weft_winograd *by = c->winograd.by;
     for (int i = 0; i < count; to += of[i++].n) {
         weft_winograd_places at;
         find_data(c, t, &of[i].tap, x + of[i].channel, zeros, &at);
-        weft_winograd_data(at.x, of[i].n, to, SUM_DATA);
+        by->of_data(at.x, of[i].n, to, apart(by->summed, WEFT_WINOGRAD_ROWS));
     }
 }
 
@@ -273,7 +343,7 @@ static void put_rows(const weft_conv *c, int64_t row, int64_t rows, int64_t colu
         for (int t = 0; t < 9; t++)
             taps[t] = (float *)(void *)c->y + p.y + w->taps + t / 3 * w->by_tap[0] +
                       t % 3 * w->by_tap[1] + (row + i) % w->channels * w->by_channel + column;
-        weft_winograd_to_filter(m->filter + i * columns, SUM_FILTER, columns, taps);
+        w->by->to_filter(m->filter + i * columns, apart(WEFT_WINOGRAD_ROWS, PANEL), columns, taps);
     }
 }
 
@@ -283,23 +353,25 @@ static void run_filter_part(const weft_conv *c, int64_t row, int64_t rows, int64
 {
     const weft_conv_winograd *w = &c->winograd;
     float *of = (float *)(uintptr_t)c->w + column; /* nobody writes there */
+    const int64_t summed = w->by->summed, data = apart(summed, WEFT_WINOGRAD_ROWS),
+                  result = apart(summed, PANEL), sums = apart(WEFT_WINOGRAD_ROWS, PANEL);
     stretch stretches[STRETCHES];
     const int count = cut_rows(c, row, rows, stretches);
-    for (int64_t done = 0; done < w->n_tiles; done += SUMMED) {
-        const int64_t n = smaller(SUMMED, w->n_tiles - done);
+    for (int64_t done = 0; done < w->n_tiles; done += summed) {
+        const int64_t n = smaller(summed, w->n_tiles - done);
         for (int64_t i = 0; i < n; i++) {
             weft_winograd_places at;
             tile_place at_tile;
             find_tile(c, done + i, &at_tile);
             take_rows(c, &at_tile, stretches, count, m->data + i * rows, m->zeros);
             find_results(c, &at_tile, of, m->zeros, &at);
-            weft_winograd_from_result((const float *const *)at.y, columns, m->result + i * columns,
-                                      SUM_RESULT);
+            w->by->from_result((const float *const *)at.y, columns, m->result + i * columns,
+                               result);
         }
-        for (int j = 0; j < WEFT_WINOGRAD; j++)
-            weft_winograd_multiply(&(weft_winograd_product){.a = m->data + j * SUM_DATA,
-                                                            .b = m->result + j * SUM_RESULT,
-                                                            .c = m->filter + j * SUM_FILTER,
+        for (int j = 0; j < products_of(w); j++)
+            weft_winograd_multiply(&(weft_winograd_product){.a = m->data + j * data,
+                                                            .b = m->result + j * result,
+                                                            .c = m->filter + j * sums,
                                                             .rows = rows,
                                                             .columns = columns,
                                                             .k = n,
@@ -411,7 +483,7 @@ static void take_tiles(const weft_conv_dim *places, weft_conv_winograd *w)
     for (int s = 0; s < 2; s++) {
         w->places[s] = places[s].size;
         w->by_place[s] = w->is_to_filter ? places[s].w : places[s].y;
-        w->tiles[s] = (places[s].size + 1) / 2;
+        w->tiles[s] = pieces_of(places[s].size, w->by->results);
         w->n_tiles *= w->tiles[s];
     }
 }
@@ -432,8 +504,7 @@ static bool take_dims(const weft_conv *c, weft_conv_winograd *w)
     if (w->channels % W != 0 || w->features % W != 0) return false;
     take_tiles(places, w);
     take_taps(c, taps, w);
-    return w->is_to_filter ? w->by_feature == 1
-                           : w->n_further * w->channels <= WEFT_WINOGRAD_CHANNELS;
+    return !w->is_to_filter || w->by_feature == 1;
 }
 
 /* Columns of as many vectors, in the fewest panels of `most`. */
@@ -442,22 +513,26 @@ static int64_t even(int64_t n, int64_t most)
     return pieces_of(pieces_of(n, W), pieces_of(n, most)) * W;
 }
 
-/* Cycles of a vector: a product is one, a transform of 16 numbers, as measured, some 50. */
-static bool pays(const weft_conv_winograd *w)
+/* Cycles of a lane's vectors: of a product one. */
+static double cost_of(const weft_conv_winograd *w)
 {
-    enum { OF_TRANSFORM = 50, LEAST = 1 << 14 };
     const int64_t rows = w->n_further * w->channels;
     const double tiles = (double)w->n_tiles, channels = (double)rows / W,
-                 features = (double)w->features / W,
-                 places = (double)(w->places[0] * w->places[1]) * tiles /
-                          (double)(w->tiles[0] * w->tiles[1]);
-    const double direct = 9 * places * channels * features * W;
-    const double products = WEFT_WINOGRAD * tiles * channels * features * W,
+                 features = (double)w->features / W;
+    const double products = products_of(w) * tiles * channels * features * W,
                  again_x = (double)pieces_of(w->features, w->panel),
                  again_y = w->is_to_filter ? (double)pieces_of(rows, w->rows) : 1,
-                 transforms = OF_TRANSFORM * (tiles * (channels * again_x + features * again_y) +
-                                              channels * W * features);
-    return direct >= LEAST && products + transforms < 0.8 * direct;
+                 again_w = w->is_to_filter || w->held == rows ? 1 : (double)w->n_blocks,
+                 transforms = w->by->cycles * (tiles * (channels * again_x + features * again_y) +
+                                               channels * W * features * again_w);
+    return products + transforms;
+}
+
+static double direct_cost_of(const weft_conv_winograd *w)
+{
+    const double places = (double)(w->places[0] * w->places[1]) * (double)w->n_tiles /
+                          (double)(w->tiles[0] * w->tiles[1]);
+    return 9 * places * (double)(w->n_further * w->channels * w->features) / W;
 }
 
 /* Sums do not know how many there are, so lanes may have as many as they can share evenly. */
@@ -474,21 +549,51 @@ static void cut_filter(const weft_conv *c, weft_conv_winograd *w)
     }
 }
 
+/* As even blocks of tiles as can be, and some for each lane. */
+static void cut_tiles(const weft_conv *c, weft_conv_winograd *w)
+{
+    enum { LEAST = 6 /* rows of a product */ };
+    const int64_t panels = pieces_of(w->features, w->panel),
+                  wanted = smaller(pieces_of(2 * weft_stream_lanes(c->stream), panels),
+                                   pieces_of(w->n_tiles, LEAST)),
+                  n = pieces_of(w->n_tiles, w->by->tiles);
+    w->block = pieces_of(w->n_tiles, n > wanted ? n : wanted);
+    w->n_blocks = pieces_of(w->n_tiles, w->block);
+}
+
+/* By tiles of one size, of whose filter a panel has `held` elements of k; false: it is another convolution, or there is no room. */
+static bool plan_by(const weft_conv *c, const weft_winograd *by, bool holds, weft_conv_winograd *w)
+{
+    *w = (weft_conv_winograd){.by = by};
+    if ((by->is_rough && !c->is_half) || !take_dims(c, w)) return false;
+    const int64_t all = w->n_further * w->channels;
+    w->held = holds ? all : smaller(all, by->depth);
+    const int64_t fits = smaller(PANEL, WEFT_WINOGRAD_FILTER / products_of(w) / w->held / W * W);
+    if (!w->is_to_filter && (fits == 0 || w->channels > WEFT_WINOGRAD_CHANNELS)) return false;
+    w->panel = even(w->features, w->is_to_filter ? PANEL : fits);
+    w->rows = even(all, WEFT_WINOGRAD_ROWS);
+    w->n_blocks = pieces_of(all, w->rows);
+    if (w->is_to_filter) return holds;
+    cut_tiles(c, w);
+    return true;
+}
+
 bool weft_conv_plan_winograd(weft_conv *c)
 {
-    weft_conv_winograd w = {0};
-    if (c->dtype != WEFT_F32 || weft_run_kernels_of(c->dtype) == NULL || c->stream == NULL ||
-        !take_dims(c, &w))
+    enum { LEAST = 1 << 14 };
+    weft_conv_winograd w, best = {0};
+    double cost = 0;
+    if (c->dtype != WEFT_F32 || weft_run_kernels_of(c->dtype) == NULL || c->stream == NULL)
         return false;
-    const int64_t all = w.n_further * w.channels,
-                  fits = WEFT_WINOGRAD_FILTER / (WEFT_WINOGRAD * 4) / all / W * W;
-    w.panel =
-        even(w.features, w.is_to_filter ? WEFT_WINOGRAD_PANEL : smaller(WEFT_WINOGRAD_PANEL, fits));
-    w.rows = even(all, WEFT_WINOGRAD_ROWS);
-    w.n_blocks = w.is_to_filter ? pieces_of(all, w.rows) : pieces_of(w.n_tiles, TILES);
-    if (!pays(&w)) return false;
-    if (w.is_to_filter) cut_filter(c, &w);
-    c->winograd = w;
+    for (int i = 0; i < 2 * WEFT_WINOGRADS; i++) {
+        if (!plan_by(c, &weft_winograds[i / 2], i % 2 == 0, &w)) continue;
+        const double its = cost_of(&w), direct = direct_cost_of(&w);
+        if (direct < LEAST || its >= 0.8 * direct || (best.by != NULL && its >= cost)) continue;
+        best = w, cost = its;
+    }
+    if (best.by == NULL) return false;
+    if (best.is_to_filter) cut_filter(c, &best);
+    c->winograd = best;
     c->run = run;
     return true;
 }

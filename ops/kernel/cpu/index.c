@@ -97,7 +97,19 @@ static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
     }
 }
 
-/* n elements, each by itself, along the innermost loop of the ids. */
+/* Does the box have what all of n ids point at? */
+WEFT_TARGET_CLONES static bool holds_all(const weft_indexing *x, const int32_t *id, int64_t n)
+{
+    int32_t low = INT32_MAX, high = INT32_MIN;
+    for (int64_t i = 0; i < n; i++) {
+        low = id[i] < low ? id[i] : low;
+        high = id[i] > high ? id[i] : high;
+    }
+    return low >= x->first && high < x->end;
+}
+
+/* n elements, each by itself, along the innermost loop of the ids. Neighbours of one row of the table are looked at all at once before
+ * any is picked: one by one they would take longer to look at than to pick. */
 #define PICK_EACH(T)                                                                               \
     WEFT_TARGET_CLONES static void pick_##T(const weft_indexing *x, const int64_t *stride,         \
                                             const int32_t *id, const char *table, char *rows,      \
@@ -107,6 +119,11 @@ static void gather_pieces(void *argument, int64_t begin, int64_t end, int lane)
         T *to = (T *)(void *)rows;                                                                 \
         const int64_t first = x->first, size = x->end - x->first, step = x->step;                  \
         const int64_t of_id = stride[IDS], of_table = stride[TABLE], of_row = stride[ROWS];        \
+        if (of_id == 1 && of_row == 1 && step == 1 && of_table == 0 && holds_all(x, id, n)) {      \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                to[i] = from[id[i] - first];                                                       \
+            return;                                                                                \
+        }                                                                                          \
         if (of_id == 1 && of_row == 1) {                                                           \
             for (int64_t i = 0; i < n; i++) {                                                      \
                 const int64_t k = id[i] - first;                                                   \

@@ -106,12 +106,13 @@ static void find_results(const weft_conv *c, const tile_place *t, float *of, flo
     const weft_conv_winograd *w = &c->winograd;
     const int64_t step = w->is_to_filter ? t->outer.w : t->outer.y;
     const int n = w->by->results;
-    for (int k = 0; k < n * n; k++) {
-        const int64_t i = t->row + k / n, j = t->column + k % n;
-        to->y[k] = i < w->places[0] && j < w->places[1]
-                       ? of + step + i * w->by_place[0] + j * w->by_place[1]
-                       : outside;
-    }
+    for (int k = 0, row = 0; row < n; row++)
+        for (int column = 0; column < n; column++, k++) {
+            const int64_t i = t->row + row, j = t->column + column;
+            to->y[k] = i < w->places[0] && j < w->places[1]
+                           ? of + step + i * w->by_place[0] + j * w->by_place[1]
+                           : outside;
+        }
 }
 
 static weft_conv_place find_tap(const weft_conv *c, int64_t tap)
@@ -135,12 +136,11 @@ static bool is_in_others(const weft_conv *c, const tile_place *t, const weft_con
     return true;
 }
 
-/* Of what a tile reads at one of the further taps, from x on. */
-static void find_data(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
-                      const float *x, const float *zeros, weft_winograd_places *to)
+/* Of n x n numbers, as a constant: loops that are not unrolled take longer than the transform of few channels. */
+TILE_INLINE void find_square(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
+                             int n, const float *x, const float *zeros, weft_winograd_places *to)
 {
     const weft_conv_winograd *w = &c->winograd;
-    const int n = w->by->side;
     int64_t first = t->outer.x + tap->x, at[2][WEFT_WINOGRAD_SIDE];
     bool is_in[2][WEFT_WINOGRAD_SIDE];
     const bool is_in_all = is_in_others(c, t, tap, &first);
@@ -153,6 +153,16 @@ static void find_data(const weft_conv *c, const tile_place *t, const weft_conv_p
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
             to->x[n * i + j] = is_in[0][i] && is_in[1][j] ? x + first + at[0][i] + at[1][j] : zeros;
+}
+
+/* Of what a tile reads at one of the further taps, from x on. */
+static void find_data(const weft_conv *c, const tile_place *t, const weft_conv_place *tap,
+                      const float *x, const float *zeros, weft_winograd_places *to)
+{
+    if (c->winograd.by->side == 4)
+        find_square(c, t, tap, 4, x, zeros, to);
+    else
+        find_square(c, t, tap, WEFT_WINOGRAD_SIDE, x, zeros, to);
 }
 
 /* Asks memory for n channels of what a tile reads, before it is its turn; the first places of each line are the last tile's too. */
@@ -552,12 +562,13 @@ static void cut_filter(const weft_conv *c, weft_conv_winograd *w)
 /* As even blocks of tiles as can be, and some for each lane. */
 static void cut_tiles(const weft_conv *c, weft_conv_winograd *w)
 {
-    enum { LEAST = 6 /* rows of a product */ };
-    const int64_t panels = pieces_of(w->features, w->panel),
+    enum { LEAST = 6 /* rows of a product; of fewer vectors it has 8 */ };
+    const int64_t rows = w->panel < PANEL ? 8 : LEAST, panels = pieces_of(w->features, w->panel),
                   wanted = smaller(pieces_of(2 * weft_stream_lanes(c->stream), panels),
                                    pieces_of(w->n_tiles, LEAST)),
                   n = pieces_of(w->n_tiles, w->by->tiles);
-    w->block = pieces_of(w->n_tiles, n > wanted ? n : wanted);
+    const int64_t block = pieces_of(w->n_tiles, n > wanted ? n : wanted);
+    w->block = smaller(pieces_of(block, rows) * rows, w->by->tiles);
     w->n_blocks = pieces_of(w->n_tiles, w->block);
 }
 

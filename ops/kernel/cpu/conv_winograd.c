@@ -2,10 +2,10 @@
  * the products, or 36 / 144 (conv_winograd_math.c). Of more dims of space two have such taps; those of the others are summed over in
  * the products, as more channels are, and to the filter they are more rows of it.
  *
- * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make, or where numbers are rounded to 16 bits anyway, of 4 x 4, of which
- * sums err more. Forward, a lane keeps the transformed filter of some features, or transforms what it multiplies next, and tiles go past
- * it, some at a time: they are transformed, multiplied as matrices, and transformed back. To the filter, a lane
- * keeps the sums of some channels and features, and all tiles go past them. A tile is transformed anew for each panel of features:
+ * y is cut into tiles of 2 x 2 places, which 4 x 4 places of x make. Where numbers are rounded to 16 bits anyway, tiles of 4 x 4 are
+ * taken, whose sums err more. Forward, a lane keeps the transformed filter of some features, or transforms what it multiplies next.
+ * Tiles go past it, some at a time: they are transformed, multiplied as matrices, and transformed back. To the filter, a lane keeps
+ * the sums of some channels and features, and all tiles go past them. A tile is transformed anew for each panel of features:
  * that is cheaper than to share it, fits 2 MB a lane, and asks the plan for no memory. Sums go along k, or along tiles, in pieces of
  * one length, so bits depend on no panel or lane.
  * An element that is not finite makes a tile's others NaN; sums differ from the direct ones by rounding.

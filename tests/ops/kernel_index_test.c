@@ -86,6 +86,21 @@ static void test_pick_takes_one_element_of_each_row(void)
         }
 }
 
+/* Of vocab a rank may hold a part: ids of a row point inside of it, outside, or both. */
+static void test_pick_takes_several_elements_of_each_row(void)
+{
+    for (int i = 0; i < 150; i++)
+        for (int dtype = 0; dtype < WEFT_DTYPES; dtype++) {
+            const part vocab = random_part("vocab", 40), batch = random_part("batch", 9),
+                       some = random_part("some", 70);
+            weft_call call = {.n_in = 2, .n_out = 1};
+            call.in[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, vocab});
+            call.in[1] = random_ids(2, (part[]){batch, some}, vocab.size);
+            call.out[0] = view_of((weft_dtype)dtype, 2, (part[]){batch, some});
+            check_gather(&weft_kernel_pick, &call, &(weft_dim_attributes){"vocab", vocab.size});
+        }
+}
+
 static void test_another_dtype_comes_out(void)
 {
     static const weft_dtype dtypes[2][2] = {{WEFT_F32, WEFT_BF16}, {WEFT_BF16, WEFT_F32}};
@@ -223,6 +238,7 @@ int main(void)
     if (!streams_open()) return 1;
     RUN(test_gather_reads_the_rows_it_holds);
     RUN(test_pick_takes_one_element_of_each_row);
+    RUN(test_pick_takes_several_elements_of_each_row);
     RUN(test_another_dtype_comes_out);
     RUN(test_scatter_add_sums_rows_of_one_id);
     RUN(test_scatter_add_to_a_large_table);

@@ -523,7 +523,7 @@ static int64_t even(int64_t n, int64_t most)
     return pieces_of(pieces_of(n, W), pieces_of(n, most)) * W;
 }
 
-/* Cycles of a lane's vectors: of a product one. */
+/* Cycles of a lane's vectors: of a product one. They do not count how lanes share the work: sizes of tiles round differently. */
 static double cost_of(const weft_conv_winograd *w)
 {
     const int64_t rows = w->n_further * w->channels;
@@ -532,7 +532,9 @@ static double cost_of(const weft_conv_winograd *w)
     const double products = products_of(w) * tiles * channels * features * W,
                  again_x = (double)pieces_of(w->features, w->panel),
                  again_y = w->is_to_filter ? (double)pieces_of(rows, w->rows) : 1,
-                 again_w = w->is_to_filter || w->held == rows ? 1 : (double)w->n_blocks,
+                 again_w = w->is_to_filter || w->held == rows
+                               ? 1
+                               : (double)pieces_of(w->n_tiles, w->by->tiles),
                  transforms = w->by->cycles * (tiles * (channels * again_x + features * again_y) +
                                                channels * W * features * again_w);
     return products + transforms;

@@ -24,7 +24,8 @@
          "N",     group,        "search: how many choices to plan at most; 0: any number"},        \
     {                                                                                              \
         "measure", OPTION_COUNT, "0", "K", group,                                                  \
-            "search: run the K best here, and believe the clock", NULL, 0, WEFT_MAX_FOUND          \
+            "search: run the K best and the choice without it here, and believe the clock", NULL,  \
+            0, WEFT_MAX_FOUND                                                                      \
     }
 
 typedef struct app_search {

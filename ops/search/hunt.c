@@ -47,7 +47,7 @@ typedef struct hunt {
     uint32_t round[2 * ROUND];
     int n_round;
     double best, estimate; /* seconds of the quickest that fits: planned whole; estimated */
-    double tie;            /* times the best's seconds are no longer a tie */
+    double tie;            /* a tie is below so many times the best's seconds */
 } hunt;
 
 static double now(void)

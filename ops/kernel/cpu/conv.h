@@ -70,8 +70,8 @@ typedef struct weft_conv_winograd {
     int64_t n_further;             /* taps */
     /* An item is `panel` features of a block of tiles, or to the filter of `rows` (further taps, channels) */
     int64_t panel, rows, n_blocks;
-    int64_t block,
-        held; /* tiles of one; elements of k of a panel that are kept transformed: all, or some at a time */
+    int64_t block; /* tiles of one */
+    int64_t held;  /* elements of k of a panel that are kept transformed: all, or some at a time */
 } weft_conv_winograd;
 
 typedef struct weft_conv weft_conv;

@@ -1,5 +1,5 @@
-/* conv_winograd.h: a convolution of 3 x 3 taps and stride 1 by Winograd's F(2 x 2, 3 x 3) or F(4 x 4, 3 x 3), as conv_winograd.c has
- * planned it. */
+/* conv_winograd.h: a convolution of 3 x 3 taps and stride 1 by Winograd's F(2 x 2, 3 x 3) or F(4 x 4, 3 x 3), as conv_winograd_plan.c
+ * has planned it. */
 #ifndef WEFT_CONV_WINOGRAD_H
 #define WEFT_CONV_WINOGRAD_H
 
@@ -42,6 +42,20 @@ struct weft_winograd {
 /* conv_winograd_math.c: none where there is no AVX-512. */
 enum { WEFT_WINOGRADS = 2 };
 extern const weft_winograd weft_winograds[WEFT_WINOGRADS];
+
+static inline int64_t weft_winograd_pieces(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+/* Products of a tile. */
+static inline int weft_winograd_products(const weft_conv_winograd *w)
+{
+    return w->by->side * w->by->side;
+}
+
+/* conv_winograd.c: as it was planned. */
+void weft_winograd_run(const weft_conv *c, weft_stream *stream);
 
 /* c = or += a b, c [rows, columns], b [k, columns] of whole vectors; element (i, l) of a is a[i * a_row + l * a_step]. */
 typedef struct weft_winograd_product {

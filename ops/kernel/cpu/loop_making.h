@@ -61,8 +61,8 @@ typedef struct weft_making {
     int64_t kept;  /* bytes of what reductions leave */
     int *out;      /* [n_out] refs */
     int *wait;     /* [n_out] the pass at whose blocks' end it is copied; -1: it is not */
-    int64_t *
-        outer; /* [n_in + n_out][2][WEFT_MAX_DIMS + 1] bytes per outer dim, and per dim of the row */
+    /* [n_in + n_out][2][WEFT_MAX_DIMS + 1] bytes per outer dim, and per dim of the row */
+    int64_t *outer;
     weft_act *acts; /* of the stage that is being made */
     int n_acts, n_refs;
     int64_t scratch;               /* bytes of buffers so far */

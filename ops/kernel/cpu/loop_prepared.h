@@ -3,10 +3,12 @@
  * The space, collapsed, is rows. Rows are taken in *groups* (one long row, or several short ones), and a group is cut
  * into *blocks* of elements that are contiguous in the space. A block has at most WEFT_BLOCK elements. Where rows are
  * reduced, it has as many pieces of that as the lane's buffers have room for, so that a reduction has more to do at a
- * time; it adds up piece by piece. Where all ops are one relay, it has a few pieces, as nothing of it is kept. A row may lie in
- * several places (`together`); no block goes on from one to the next. The work is a list of acts in stages: the even ones once
- * for a group, the odd ones for each of its blocks. So a loop with two reductions one after the other has seven: once, blocks (they end with
- * the first reduction), once, blocks, once, blocks, once.
+ * time; it adds up piece by piece. Where all ops are one relay, it has a few pieces, as nothing of it is kept. A row may lie
+ * in several places (`together`); no block goes on from one to the next.
+ *
+ * The work is a list of acts in stages: the even ones once for a group, the odd ones for each of its blocks. So a loop with
+ * two reductions one after the other has seven: once, blocks (they end with the first reduction), once, blocks, once,
+ * blocks, once.
  *
  * Lanes share out *units*: groups; the blocks of rows that nobody reduces; of a few long rows that one pass reduces,
  * as many elements as a chunk of the reduction's kernel has. The states of such units are kept in lane 0's scratch, merged in

@@ -205,8 +205,8 @@ typedef struct weft_conv_window {
 typedef struct weft_conv_attributes {
     int n_windows;
     weft_conv_window window[WEFT_CONV_WINDOWS];
-    bool
-        is_half; /* operands were made of 16-bit numbers, or the result becomes such: sums may err by a hundredth of their rounding */
+    /* Operands were made of 16-bit numbers, or the result becomes such. Sums may err by a hundredth of such a rounding. */
+    bool is_half;
 } weft_conv_attributes;
 
 /* max_pool, and unpool and pool_pick after it: element o of dim y shows elements stride o + dilation t + offset, t < taps, of dim x.

@@ -84,16 +84,32 @@ bool weft_direct_poll(weft_reduction *it, weft_error *error)
 
 /* ---- between processes: what lies in memory that all see (areas.h) is shown in the window -------- */
 
+static weft_shm_reduce_shown *shown_by(const weft_shm_reduce *w, int r, uint64_t number)
+{
+    return &weft_shm_reduce_line_of(w, r)->shows[number % WEFT_SHM_REDUCE_SHOWN];
+}
+
+/* What was shown there before is read until all have done their part of it. */
+bool weft_direct_can_show(const weft_shm_reduce *w)
+{
+    for (int r = 0; r < w->n_ranks; r++)
+        if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) + WEFT_SHM_REDUCE_SHOWN <=
+            w->n_shown)
+            return false;
+    return true;
+}
+
 void weft_direct_show(weft_reduction *it, weft_shm_reduce *w)
 {
     weft_shm_reduce_line *line = weft_shm_reduce_line_of(w, w->self);
     const int64_t bytes = it->reduce->bytes;
-    weft_sync_writes(&line->send);
-    line->send = weft_areas_find(it->comm->areas, it->send, bytes);
-    line->recv = weft_areas_find(it->comm->areas, it->recv, bytes);
-    line->rank = it->comm->rank;
-    line->shown_fingerprint = it->fingerprint;
     it->base = w->n_shown++;
+    weft_shm_reduce_shown *shown = shown_by(w, w->self, it->base);
+    weft_sync_writes(shown);
+    *shown = (weft_shm_reduce_shown){.fingerprint = it->fingerprint,
+                                     .rank = it->comm->rank,
+                                     .send = weft_areas_find(it->comm->areas, it->send, bytes),
+                                     .recv = weft_areas_find(it->comm->areas, it->recv, bytes)};
     weft_sync_store_release(&line->shown, it->base + 1);
 }
 
@@ -102,29 +118,29 @@ bool weft_direct_all_have_come(const weft_reduction *it, const weft_shm_reduce *
     for (int r = 0; r < w->n_ranks; r++)
         if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) <= it->base) return false;
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_shm_reduce_line_of(w, r)->shown_fingerprint != it->fingerprint) return false;
+        if (shown_by(w, r, it->base)->fingerprint != it->fingerprint) return false;
     return true;
 }
 
-static weft_reduce_buffers see_line(const weft_reduction *it, int r)
+static weft_reduce_buffers see_shown(const weft_reduction *it, int r)
 {
-    const weft_shm_reduce_line *line = weft_shm_reduce_line_of(it->comm->window, r);
+    const weft_shm_reduce_shown *shown = shown_by(it->comm->window, r, it->base);
     const weft_areas *areas = it->comm->areas;
-    weft_sync_reads(&line->send);
-    return (weft_reduce_buffers){weft_areas_at(areas, line->send, line->rank),
-                                 weft_areas_at(areas, line->recv, line->rank)};
+    weft_sync_reads(shown);
+    return (weft_reduce_buffers){weft_areas_at(areas, shown->send, shown->rank),
+                                 weft_areas_at(areas, shown->recv, shown->rank)};
 }
 
-/* All ranks look at the same lines, and come to the same end: an area is seen by all of a host, or by none. */
+/* All ranks look at the same, and come to the same end: an area is seen by all of a host, or by none. */
 bool weft_direct_combine(const weft_reduction *it, const weft_shm_reduce *w)
 {
+    bool is_seen = true;
     for (int r = 0; r < w->n_ranks; r++)
-        if (weft_shm_reduce_line_of(w, r)->send.area < 0 ||
-            weft_shm_reduce_line_of(w, r)->recv.area < 0)
-            return false;
-    weft_reduce_seen(it, see_line);
+        if (shown_by(w, r, it->base)->send.area < 0 || shown_by(w, r, it->base)->recv.area < 0)
+            is_seen = false;
+    if (is_seen) weft_reduce_seen(it, see_shown);
     weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->done, it->base + 1);
-    return true;
+    return is_seen;
 }
 
 bool weft_direct_all_have_done(const weft_reduction *it, const weft_shm_reduce *w)

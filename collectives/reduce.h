@@ -56,9 +56,10 @@ struct weft_reduction {
     const weft_reduce_way *way;
     uint64_t ticket;
     int turn;
-    /* in a window, as the following: its pieces, how far each is, and those before */
+    /* in a window, as the following: the one that began after it; its pieces, and how many have come how far */
     weft_reduction *next;
-    uint64_t n_pieces, n_given, n_combined, n_taken, base;
+    uint64_t n_pieces, n_given, n_combined, n_taken;
+    uint64_t base; /* its number among those shown; in pieces, the number of the first one */
     int phase;
 };
 
@@ -79,8 +80,9 @@ void weft_reduce_seen(const weft_reduction *it, weft_reduce_see see);
 bool weft_direct_takes(const weft_comm *comm, const weft_reduce *reduce);
 weft_status weft_direct_start(weft_reduction *it, weft_error *error);
 bool weft_direct_poll(weft_reduction *it, weft_error *error);
-/* In a window: tell where they lie; whether all have; do this rank's part, or false: not all lie where all see them;
- * whether all have done theirs. */
+/* In a window: whether there is room to tell where they lie; tell it; whether all have; do this rank's part, or false: not
+ * all lie where all see them; whether all have done theirs. */
+bool weft_direct_can_show(const weft_shm_reduce *window);
 void weft_direct_show(weft_reduction *it, weft_shm_reduce *window);
 bool weft_direct_all_have_come(const weft_reduction *it, const weft_shm_reduce *window);
 bool weft_direct_combine(const weft_reduction *it, const weft_shm_reduce *window);

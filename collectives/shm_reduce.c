@@ -6,8 +6,13 @@
  * of all, where the summands were. When all have combined it *takes* the rest of the sum out of its own slot. While
  * one piece is combined the next ones are given. Two ranks would read as much of each other's memory if each combined
  * everything, and so they do: pieces are given whole, every rank combines all of them, and there is nothing to take.
- * More ranks do so too, where a buffer is so small that latency is all. A rank shows its progress in two counters
- * that it alone writes and that only grow; its slot is used again when all have combined the piece that was in it.
+ * More ranks do so too, where a buffer is so small that latency is all. A rank shows its progress in counters that it
+ * alone writes and that only grow; its slot is used again when all have combined the piece that was in it, and it has taken
+ * its sum.
+ *
+ * Several may be under way. Each goes on as far as it can, so what ranks wait for they wait for together: where more
+ * ranks than cores meet, a rank that has the core shows and combines whatever there is. Reductions are shown in the order
+ * in which they began, and so are pieces numbered: where one may be direct or not, later pieces wait until it is known.
  *
  * Ranks that make other calls see it in the slot's fingerprint, take nothing, and wait: the watch says who differs. A rank
  * that ended is waited for in the same way, and found in the same way.
@@ -120,12 +125,14 @@ static bool all_have_combined(const weft_shm_reduce *w, uint64_t piece)
 /* Whether this rank's slot for the piece is free. */
 static bool is_slot_free(const weft_shm_reduce *w, uint64_t piece)
 {
-    return piece < WEFT_SHM_REDUCE_SLOTS || all_have_combined(w, piece - WEFT_SHM_REDUCE_SLOTS);
+    if (piece < WEFT_SHM_REDUCE_SLOTS) return true;
+    const uint64_t before = piece - WEFT_SHM_REDUCE_SLOTS;
+    return w->n_taken > before && all_have_combined(w, before);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */
 
-static void give(weft_reduction *it, const weft_shm_reduce *w)
+static void give(weft_reduction *it, weft_shm_reduce *w)
 {
     const uint64_t number = it->base + it->n_given;
     weft_shm_reduce_line *line = weft_shm_reduce_line_of(w, w->self);
@@ -141,7 +148,8 @@ static void give(weft_reduction *it, const weft_shm_reduce *w)
     }
     line->fingerprints[number % WEFT_SHM_REDUCE_SLOTS] = it->fingerprint;
     it->n_given++;
-    weft_sync_store_release(&line->given, number + 1);
+    w->n_given++;
+    weft_sync_store_release(&line->given, w->n_given);
 }
 
 /* into = the ranks' summands at `in_slot` of their slots, in rank order; this rank's own are at `own`. */
@@ -191,18 +199,18 @@ static void combine_slice(weft_reduction *it, const weft_shm_reduce *w)
             it, w, (part){p.at + at, p.in_slot + at, p.bytes - at < chunk ? p.bytes - at : chunk});
 }
 
-static void combine(weft_reduction *it, const weft_shm_reduce *w)
+static void combine(weft_reduction *it, weft_shm_reduce *w)
 {
     if (is_whole(it->reduce))
         combine_whole(it, w);
     else
         combine_slice(it, w);
     it->n_combined++;
-    weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->combined,
-                            it->base + it->n_combined);
+    w->n_combined++;
+    weft_sync_store_release(&weft_shm_reduce_line_of(w, w->self)->combined, w->n_combined);
 }
 
-static void take(weft_reduction *it, const weft_shm_reduce *w)
+static void take(weft_reduction *it, weft_shm_reduce *w)
 {
     const char *slot = slot_of(w, w->self, it->base + it->n_taken);
     for (int r = 0; r < w->n_ranks && !is_whole(it->reduce); r++) {
@@ -212,19 +220,22 @@ static void take(weft_reduction *it, const weft_shm_reduce *w)
         memcpy(it->recv + p.at, slot + p.in_slot, (size_t)p.bytes);
     }
     it->n_taken++;
+    w->n_taken++;
 }
 
-/* The furthest piece first: what is in cache is used up before more is brought there. */
-static bool step(weft_reduction *it, const weft_shm_reduce *w)
+/* Pieces of all reductions take each step in order. The furthest piece first: what is in cache is used up before more is
+ * brought there. */
+static bool step(weft_reduction *it, weft_shm_reduce *w)
 {
-    if (it->n_taken < it->n_combined &&
-        (is_whole(it->reduce) || all_have_combined(w, it->base + it->n_taken)))
+    const uint64_t taken = it->base + it->n_taken, combined = it->base + it->n_combined,
+                   given = it->base + it->n_given;
+    if (it->n_taken < it->n_combined && w->n_taken == taken &&
+        (is_whole(it->reduce) || all_have_combined(w, taken)))
         take(it, w);
-    else if (it->n_combined < it->n_given &&
-             all_have_given(w, it->base + it->n_combined, it->fingerprint))
+    else if (it->n_combined < it->n_given && w->n_combined == combined &&
+             all_have_given(w, combined, it->fingerprint))
         combine(it, w);
-    else if (it->n_given < it->n_pieces && it->n_given < it->n_taken + WEFT_SHM_REDUCE_SLOTS &&
-             is_slot_free(w, it->base + it->n_given))
+    else if (it->n_given < it->n_pieces && w->n_given == given && is_slot_free(w, given))
         give(it, w);
     else
         return false;
@@ -237,6 +248,16 @@ static bool step(weft_reduction *it, const weft_shm_reduce *w)
 enum { MOST_COPIED = 1 << 15 };
 enum { BEGINS, IS_SHOWN, IS_DIRECT, IN_PIECES, IS_OVER };
 
+/* Of those that began earlier: whether all are shown that will be, and whether it is known of all how they go. */
+typedef struct earlier {
+    bool are_shown, are_known;
+} earlier;
+
+static bool is_shown_first(const weft_reduction *it)
+{
+    return it->reduce->bytes > MOST_COPIED;
+}
+
 static bool go_to_pieces(weft_reduction *it, weft_shm_reduce *w)
 {
     it->base = w->n_pieces;
@@ -245,39 +266,69 @@ static bool go_to_pieces(weft_reduction *it, weft_shm_reduce *w)
     return true;
 }
 
-static bool begin(weft_reduction *it, weft_shm_reduce *w)
+static bool begin(weft_reduction *it, weft_shm_reduce *w, earlier before)
 {
-    if (it->reduce->bytes <= MOST_COPIED) return go_to_pieces(it, w);
+    if (!is_shown_first(it)) return before.are_known && go_to_pieces(it, w);
+    if (!before.are_shown || !weft_direct_can_show(w)) return false;
     weft_direct_show(it, w);
     it->phase = IS_SHOWN;
     return true;
 }
 
-static bool meet_all(weft_reduction *it, weft_shm_reduce *w)
+static bool meet_all(weft_reduction *it, weft_shm_reduce *w, earlier before)
 {
-    if (!weft_direct_all_have_come(it, w)) return false;
+    if (!before.are_known || !weft_direct_all_have_come(it, w)) return false;
     if (!weft_direct_combine(it, w)) return go_to_pieces(it, w);
     it->phase = IS_DIRECT;
     return true;
 }
 
-static bool part_all(weft_reduction *it, weft_shm_reduce *w)
+static bool part_all(weft_reduction *it, weft_shm_reduce *w, earlier before)
 {
+    (void)before;
     if (!weft_direct_all_have_done(it, w)) return false;
     it->phase = IS_OVER;
     return true;
 }
 
-static bool go_on(weft_reduction *it, weft_shm_reduce *w)
+static bool go_on(weft_reduction *it, weft_shm_reduce *w, earlier before)
 {
+    (void)before;
     if (!step(it, w)) return false;
     if (it->n_taken == it->n_pieces) it->phase = IS_OVER;
     return true;
 }
 
+static bool stay(weft_reduction *it, weft_shm_reduce *w, earlier before)
+{
+    (void)it, (void)w, (void)before;
+    return false;
+}
+
 /* Whether it has got on. */
-static bool (*const phases[])(weft_reduction *it, weft_shm_reduce *w) = {
-    [BEGINS] = begin, [IS_SHOWN] = meet_all, [IS_DIRECT] = part_all, [IN_PIECES] = go_on};
+static bool (*const phases[])(weft_reduction *it, weft_shm_reduce *w, earlier before) = {
+    [BEGINS] = begin,    [IS_SHOWN] = meet_all, [IS_DIRECT] = part_all,
+    [IN_PIECES] = go_on, [IS_OVER] = stay,
+};
+
+/* All that are under way, each as far as it goes. */
+static void go_all(weft_shm_reduce *w)
+{
+    earlier before = {true, true};
+    weft_reduction **link = &w->first, *last = NULL;
+    while (*link != NULL) {
+        weft_reduction *it = *link;
+        while (phases[it->phase](it, w, before))
+            continue;
+        before.are_shown = before.are_shown && (it->phase != BEGINS || !is_shown_first(it));
+        before.are_known = before.are_known && it->phase != BEGINS && it->phase != IS_SHOWN;
+        if (it->phase == IS_OVER)
+            *link = it->next;
+        else
+            link = &(last = it)->next;
+    }
+    w->last = last;
+}
 
 /* ---- as a way to reduce ------------------------------------------------------------------------ */
 
@@ -285,12 +336,6 @@ bool weft_shm_reduce_takes(const weft_comm *comm, const weft_reduce *reduce)
 {
     (void)reduce;
     return comm->window != NULL;
-}
-
-static void leave(weft_shm_reduce *w)
-{
-    w->first = w->first->next;
-    if (w->first == NULL) w->last = NULL;
 }
 
 weft_status weft_shm_reduce_start(weft_reduction *it, weft_error *error)
@@ -304,21 +349,15 @@ weft_status weft_shm_reduce_start(weft_reduction *it, weft_error *error)
     it->n_pieces = (uint64_t)((it->reduce->bytes + piece - 1) / piece);
     it->n_given = it->n_combined = it->n_taken = 0;
     it->phase = BEGINS;
-    (void)weft_shm_reduce_poll(it, error); /* the others need not wait until this rank does */
+    go_all(w); /* the others need not wait until this rank does */
     return WEFT_OK;
 }
 
-/* One after the other, as they began; nothing of the next one is done before this one is over. */
+/* Whoever waits polls all that a rank has under way, as it began (pending.c): once in a round they all go on. */
 bool weft_shm_reduce_poll(weft_reduction *it, weft_error *error)
 {
     (void)error;
     weft_shm_reduce *w = it->comm->window;
-    if (it->phase == IS_OVER) return true; /* it was when it started */
-    if (w->first != it) return false;
-    while (phases[it->phase](it, w))
-        if (it->phase == IS_OVER) {
-            leave(w);
-            return true;
-        }
-    return false;
+    if (w->first == it) go_all(w);
+    return it->phase == IS_OVER;
 }

@@ -8,6 +8,7 @@
 
 /* Slices and chunks of 2 and of 3 ranks begin where these do. */
 enum { MOST_RANKS = 3, MARK_BYTES = 4096, MOST_FLOATS = 12288, ROUNDS = 2 };
+enum { AT_ONCE = WEFT_SHM_REDUCE_SHOWN + 2 }; /* more than a rank can show */
 
 typedef struct end {
     weft_comm comm;
@@ -139,6 +140,30 @@ static void reduce_as_process(void *state, int rank)
     }
 }
 
+/* All of the same buffers, so that all have the same sums. */
+static void reduce_many_as_process(void *state, int rank)
+{
+    host *h = state;
+    end *e = &h->ends[rank];
+    weft_error error = {0};
+    weft_waiter waiter = {"the others' buffers", WEFT_ANY, {0, 0}, NULL, 0, false};
+    weft_reduction all[AT_ONCE];
+    fill(h, rank, 0);
+    for (int k = 0; k < AT_ONCE; k++) {
+        all[k] = (weft_reduction){.reduce = &e->reduce,
+                                  .comm = &e->comm,
+                                  .fingerprint = 5u + (uint64_t)k,
+                                  .send = send_of(h, rank),
+                                  .recv = (char *)h->all[rank].recv,
+                                  .scratch = e->scratch};
+        (void)weft_shm_reduce_start(&all[k], &error);
+    }
+    for (int k = 0; k < AT_ONCE; k++)
+        while (!weft_shm_reduce_poll(&all[k], &error))
+            weft_waiter_nap(&waiter, 1);
+    check_sums(h, rank, 0);
+}
+
 /* A window and an area of its own onto the same memory. */
 static void open_process(host *h, int rank)
 {
@@ -164,13 +189,22 @@ static void open_process(host *h, int rank)
     weft_reduce_make(&e->reduce, h->n_ranks, rank, WEFT_SUM, WEFT_F32, h->n_floats, e->numbers);
 }
 
-static void run_processes(void *state)
+static void run_ends(host *h, void (*reduce)(void *state, int rank))
 {
-    host *h = state;
     memset(h->lines, 0, (size_t)h->n_ranks * sizeof *h->lines);
     for (int r = 0; r < h->n_ranks; r++)
         open_process(h, r);
-    explored_each(h->n_ranks, reduce_as_process, h);
+    explored_each(h->n_ranks, reduce, h);
+}
+
+static void run_processes(void *state)
+{
+    run_ends(state, reduce_as_process);
+}
+
+static void run_many(void *state)
+{
+    run_ends(state, reduce_many_as_process);
 }
 
 /* ---- cases ------------------------------------------------------------------------------------------ */
@@ -222,9 +256,18 @@ static void test_processes_add_up_where_it_lies(void)
     check_host("processes", run_processes, (host){3, 12288, false}, random_ones(12));
 }
 
+static void test_processes_show_many_at_once(void)
+{
+    check_host("processes, many at once", run_many, (host){2, 10240, false},
+               (schedule_options){.n_preemptions = 1, .most_runs = weft_test_cases(500)});
+    check_host("processes, many at once", run_many, (host){3, 12288, false},
+               (schedule_options){.seed = 14, .most_runs = weft_test_cases(500)});
+}
+
 int main(void)
 {
     RUN(test_threads_add_up_where_it_lies);
     RUN(test_processes_add_up_where_it_lies);
+    RUN(test_processes_show_many_at_once);
     return weft_test_report();
 }

@@ -56,11 +56,16 @@ fault(reads_the_bell_after_the_last_look exchange collectives/pending.c
     weft_desk_poll(desk);"
       "    weft_desk_poll(desk);
     const uint32_t seen = weft_sync_load(&desk->bell.value);")
-fault(writes_into_a_slot_that_is_read shm_reduce collectives/shm_reduce.c "piece < WEFT_SHM_REDUCE_SLOTS || all_have_combined" "true || all_have_combined")
+fault(writes_into_a_slot_that_is_read shm_reduce collectives/shm_reduce.c "w->n_taken > before && all_have_combined(w, before)" "w->n_taken > before")
+fault(gives_into_a_slot_whose_sum_it_has_not_taken shm_reduce collectives/shm_reduce.c
+      "w->n_taken > before && all_have_combined(w, before)" "all_have_combined(w, before)")
+fault(numbers_pieces_before_it_is_known_who_comes_first shm_reduce collectives/shm_reduce.c
+      "before.are_known && go_to_pieces(it, w)" "go_to_pieces(it, w)")
+fault(combines_pieces_out_of_their_order shm_reduce collectives/shm_reduce.c " && w->n_combined == combined" "")
 fault(combines_before_all_have_given shm_reduce collectives/shm_reduce.c
-      "             all_have_given(w, it->base + it->n_combined, it->fingerprint))" "             (all_have_given(w, it->base + it->n_combined, it->fingerprint) || w->self == 0))")
+      "             all_have_given(w, combined, it->fingerprint))" "             (all_have_given(w, combined, it->fingerprint) || w->self == 0))")
 fault(hands_over_without_release shm_reduce collectives/shm_reduce.c
-      "weft_sync_store_release(&line->given, number + 1)" "weft_sync_store_relaxed(&line->given, number + 1)")
+      "weft_sync_store_release(&line->given, w->n_given)" "weft_sync_store_relaxed(&line->given, w->n_given)")
 fault(changes_a_channel_without_a_version recorder collectives/watch/recorder.c
       "    weft_guarded_open(&channel->version);" "    weft_guarded_open(&channel->version), weft_guarded_open(&channel->version);")
 fault(two_say_at_once_what_is_busy recorder collectives/watch/watch.c
@@ -99,6 +104,7 @@ fault(calms_down_after_it_has_looked watch collectives/watch/watch.c
 fault(combines_what_is_not_shown_yet direct collectives/direct.c
       "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) <= it->base)"
       "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->shown) < it->base)")
+fault(shows_where_others_still_read direct collectives/direct.c "+ WEFT_SHM_REDUCE_SHOWN <=" "+ 2 * WEFT_SHM_REDUCE_SHOWN <=")
 fault(goes_on_while_others_combine direct collectives/direct.c
       "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base)"
       "if (weft_sync_load_acquire(&weft_shm_reduce_line_of(w, r)->done) <= it->base && r == w->self)")

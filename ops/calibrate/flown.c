@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRIES = 5, MOST_ROUNDS = 200, ROOM = 1 << 29 };
-static const double LONG_ENOUGH_S = 2e-3;
+enum { TRIES = 5, LEAST_ROUNDS = 4, MOST_ROUNDS = 200, ROOM = 1 << 29 };
+static const double LONG_ENOUGH_S = 2e-3, TOO_LONG_S = 0.1;
 
 /* ---- a rank ------------------------------------------------------------------------------------------ */
 
@@ -138,14 +138,22 @@ static bool has_room(const weft_flown *f, int64_t columns, int n)
     return 3 * whole * f->n_host <= ROOM;
 }
 
+/* One alone seems short to whoever comes last, as what it waits for is there already; and a link that has rested may let more
+ * through at once than it lets through for long. */
+static int rounds_of(double seconds)
+{
+    const double enough = fmin(fmax(LONG_ENOUGH_S, LEAST_ROUNDS * seconds), TOO_LONG_S);
+    const double rounds = enough / fmax(seconds, 1e-9);
+    return rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : (int)rounds;
+}
+
 weft_status weft_flown_time(weft_flown *f, int rounds, double *seconds, weft_error *error)
 {
     f->rounds = rounds > 0 ? rounds : 1;
     weft_mesh_each(f->mesh, time_here, f);
     WEFT_TRY(weft_flown_slowest(f, f->seconds, seconds, error));
     if (rounds > 0) return WEFT_OK;
-    const double enough = LONG_ENOUGH_S / fmax(*seconds, 1e-9); /* the same on all ranks */
-    f->rounds = enough < 1 ? 1 : enough > MOST_ROUNDS ? MOST_ROUNDS : (int)enough;
+    f->rounds = rounds_of(*seconds); /* the same on all ranks */
     weft_mesh_each(f->mesh, time_here, f);
     return weft_flown_slowest(f, f->seconds, seconds, error);
 }

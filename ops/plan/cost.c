@@ -109,6 +109,43 @@ int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int r
     return bytes;
 }
 
+static bool receives(const weft_mesh *mesh, const weft_shape *shape,
+                     const weft_convert_step *convert, int rank)
+{
+    const int n_axes = weft_mesh_n_axes(mesh), n = group_size(mesh, convert->axes);
+    int at[WEFT_MAX_AXES];
+    weft_mesh_coordinates(mesh, rank, at);
+    for (int i = 0; i < n; i++) {
+        int left = i;
+        weft_box piece;
+        for (int a = n_axes - 1; a >= 0; a--) {
+            if (!(convert->axes >> a & 1)) continue;
+            at[a] = left % weft_mesh_axis_size(mesh, a);
+            left /= weft_mesh_axis_size(mesh, a);
+        }
+        const int source = weft_mesh_rank(mesh, at);
+        if (source != rank && weft_move_sends(mesh, shape, convert, source, rank, &piece))
+            return true;
+    }
+    return false;
+}
+
+/* Of a collective all ranks do both. */
+uint8_t weft_step_ways(const weft_plan *plan, const weft_step *step, int rank)
+{
+    static const bool is_one_way[WEFT_CONVERTS] = {
+        [WEFT_ALL_TO_ALL] = true, [WEFT_MOVE] = true, [WEFT_BORDER] = true};
+    uint8_t ways = 0;
+    if (!is_one_way[step->convert.kind]) return WEFT_SENDS | WEFT_RECEIVES;
+    if (weft_step_wire_bytes(plan, step, rank) > 0) ways |= WEFT_SENDS;
+    for (int k = 0; k < step->n_in && !(ways & WEFT_RECEIVES); k++) {
+        const weft_convert_step convert = weft_step_convert(plan, step, k);
+        if (receives(plan->mesh, &plan->placed[step->in[k]].type.shape, &convert, rank))
+            ways |= WEFT_RECEIVES;
+    }
+    return ways;
+}
+
 weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
                            weft_error *error)
 {

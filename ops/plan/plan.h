@@ -272,6 +272,9 @@ bool weft_step_exchange(const weft_plan *plan, const weft_step *step, int rank,
                         weft_exchange *exchange);
 /* The bytes that a conversion step puts on the wire, as `rank` counts them (weft_convert_bytes). */
 int64_t weft_step_wire_bytes(const weft_plan *plan, const weft_step *step, int rank);
+/* Which ways its bytes go at `rank`: bits; a link takes bytes of both ways at once. */
+enum { WEFT_SENDS = 1, WEFT_RECEIVES = 2 };
+uint8_t weft_step_ways(const weft_plan *plan, const weft_step *step, int rank);
 /* A conversion step made ready for a rank; the caller destroys it. */
 weft_status weft_step_move(const weft_plan *plan, const weft_step *step, int rank, weft_move **move,
                            weft_error *error);

@@ -26,12 +26,12 @@ WEFT_TARGET_CLONES static void find_later(int n, double *begin, const double *no
         begin[k] = now[k] > over[k] ? now[k] : over[k];
 }
 
-WEFT_TARGET_CLONES static void find_end(int n, double *end, double *over, const double *begin,
+WEFT_TARGET_CLONES static void find_end(int n, double *end, const double *begin,
                                         const double *seconds)
 {
     WEFT_IVDEP
     for (int k = 0; k < n; k++)
-        end[k] = over[k] = begin[k] + seconds[k];
+        end[k] = begin[k] + seconds[k];
 }
 
 WEFT_TARGET_CLONES static void await(int n, double *now, const double *begin, const double *end,
@@ -114,9 +114,9 @@ void weft_columns_later(int n, double *begin, const double *now, const double *o
     find_later(n, begin, now, over);
 }
 
-void weft_columns_end(int n, double *end, double *over, const double *begin, const double *seconds)
+void weft_columns_end(int n, double *end, const double *begin, const double *seconds)
 {
-    find_end(n, end, over, begin, seconds);
+    find_end(n, end, begin, seconds);
 }
 
 void weft_columns_await(int n, double *now, const double *begin, const double *end,

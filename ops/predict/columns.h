@@ -8,10 +8,10 @@
 
 /* now += seconds */
 void weft_columns_add(int n, double *now, const double *seconds);
-/* The later of both: when a rank has come, and its queue is free. */
+/* The later of both: when a rank has come, and its queue is free. begin may be now. */
 void weft_columns_later(int n, double *begin, const double *now, const double *over);
-/* end = over = begin + seconds */
-void weft_columns_end(int n, double *end, double *over, const double *begin, const double *seconds);
+/* end = begin + seconds */
+void weft_columns_end(int n, double *end, const double *begin, const double *seconds);
 /* Goes on when an exchange is over: one that has slept for longer than it takes to wake is not awake at once. */
 void weft_columns_await(int n, double *now, const double *begin, const double *end,
                         const double *late, const double *crowded);

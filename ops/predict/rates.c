@@ -214,20 +214,30 @@ static double far_seconds(const weft_machine_model *model, int level, const weft
 }
 
 /* Of the kind at the level, of groups as near as may be in size. */
-static const weft_exchange_curve *find_curve(const weft_machine_model *model, int level,
-                                             const weft_exchange *exchange)
+static const weft_exchange_curve *find_curve_of(const weft_machine_model *model, int level,
+                                                weft_convert_kind kind,
+                                                const weft_exchange *exchange)
 {
     const weft_exchange_curve *best = NULL;
     double nearest = INFINITY;
     for (int e = 0; e < model->n_exchanges; e++) {
         const weft_exchange_curve *curve = &model->exchanges[e];
-        if (curve->level != level || curve->kind != exchange->kind) continue;
+        if (curve->level != level || curve->kind != kind) continue;
         const double apart = fabs(log2((double)curve->ranks / exchange->n_ranks));
         if (apart >= nearest) continue;
         nearest = apart;
         best = curve;
     }
     return best;
+}
+
+/* A border is a move between neighbours. */
+static const weft_exchange_curve *find_curve(const weft_machine_model *model, int level,
+                                             const weft_exchange *exchange)
+{
+    const weft_exchange_curve *own = find_curve_of(model, level, exchange->kind, exchange);
+    return own || exchange->kind != WEFT_BORDER ? own
+                                                : find_curve_of(model, level, WEFT_MOVE, exchange);
 }
 
 double weft_exchange_seconds(const weft_machine_model *model, const weft_meeting *meeting,

@@ -69,7 +69,7 @@ static weft_status open_columns(runs *r, weft_arena *arena)
 {
     const size_t n = (size_t)r->n, n_flights = (r->t->n_flights + 1) * n;
     r->now = weft_arena_take(arena, 5 * n * sizeof *r->now);
-    r->over = weft_arena_take(arena, r->t->plan->n_queues * n * sizeof *r->over);
+    r->over = weft_arena_take(arena, WAYS * r->t->plan->n_queues * n * sizeof *r->over);
     r->begin = weft_arena_take(arena, n_flights * sizeof *r->begin);
     r->end = weft_arena_take(arena, n_flights * sizeof *r->end);
     if (!r->now || !r->over || !r->begin || !r->end)
@@ -84,7 +84,7 @@ static weft_status open_columns(runs *r, weft_arena *arena)
 static weft_status open_scans(runs *r, weft_arena *arena)
 {
     const uint32_t depth = r->t->depth, n_steps = r->t->plan->n_steps;
-    const size_t n_times = 3 * (size_t)r->n * (1 + r->t->plan->n_queues);
+    const size_t n_times = 3 * (size_t)r->n * (1 + WAYS * r->t->plan->n_queues);
     r->times = weft_arena_take(arena, (depth + 1) * sizeof *r->times);
     r->before = weft_arena_take(arena, (depth + 1) * sizeof *r->before);
     if (!r->times || !r->before) return weft_fail_memory(r->t->error, depth * sizeof *r->times);

@@ -102,6 +102,7 @@ static void find_seconds(timeline *t, int c, const weft_predict_options *options
         t->usual[at] = time.seconds;
         if (is_slow && weft_axes_of(step) == 0) t->usual[at] *= options->slow_by;
         t->spread[at] = time.spread;
+        if (weft_axes_of(step)) t->ways[at] = weft_step_ways(t->plan, step, rank);
         if (c > 0) continue;
         t->source[k] = (uint8_t)time.source;
         if (weft_axes_of(step)) t->wire_bytes[k] = (double)weft_step_wire_bytes(t->plan, step, 0);
@@ -114,9 +115,10 @@ static weft_status open_seconds(timeline *t, weft_arena *arena, const weft_predi
     const size_t n_kinds = t->plan->likes.n_steps + 1, n = n_kinds * (size_t)t->classes.n;
     t->usual = weft_arena_take(arena, n * sizeof *t->usual);
     t->spread = weft_arena_take(arena, n * sizeof *t->spread);
+    t->ways = weft_arena_take(arena, n);
     t->source = weft_arena_take(arena, n_kinds);
     t->wire_bytes = weft_arena_take(arena, n_kinds * sizeof *t->wire_bytes);
-    if (!t->usual || !t->spread || !t->source || !t->wire_bytes)
+    if (!t->usual || !t->spread || !t->ways || !t->source || !t->wire_bytes)
         return weft_fail_memory(t->error, n * sizeof *t->usual);
     for (int c = 0; c < t->classes.n; c++)
         find_seconds(t, c, options);

@@ -1,8 +1,8 @@
 /* walk: a plan walked through on a clock of each kind of rank of each run, step by step, as the executor does it.
  *
  * - Work begins when the rank comes to it.
- * - An exchange begins when the last of its group has come to it and the one before it on its queue is over. Ranks that come
- *   earlier go on, until a step that needs it (weft_step.until).
+ * - An exchange begins when the last of its group has come to it and those before it on its queue that go the same way are over:
+ *   what a rank sends passes what it gets. Ranks that come earlier go on, until a step that needs it (weft_step.until).
  * - While an exchange goes on it takes its share of the rank's cores (weft_level.cpu), so work beside it takes longer.
  * - A scan's trips are walked through until two take equally long in all runs. The others are then alike, except the last, which leaves
  *   out the steps that are done ahead.
@@ -188,18 +188,49 @@ static void share(const runs *r, const int *first, double *of)
             of[c * n_runs + i] = of[first[c] * n_runs + i];
 }
 
+/* When the last exchange of a kind of rank is over that went this way; NULL: this one does not. */
+static double *over_of(const runs *r, uint32_t s, int way, int c)
+{
+    const walked_step *step = &r->t->steps[s];
+    const size_t kind = (size_t)step->kind * (size_t)r->t->classes.n + (size_t)c,
+                 queue = (size_t)way * r->t->plan->n_queues + step->queue;
+    if (!(r->t->ways[kind] >> way & 1)) return NULL;
+    return r->over + queue * (size_t)r->n + (size_t)(c * r->n_runs);
+}
+
+static void wait_for_queue(const runs *r, uint32_t s, double *begin)
+{
+    memcpy(begin, r->now, (size_t)r->n * sizeof *begin);
+    for (int c = 0; c < r->t->classes.n; c++)
+        for (int way = 0; way < WAYS; way++) {
+            double *own = begin + (size_t)(c * r->n_runs);
+            const double *over = over_of(r, s, way, c);
+            if (over) weft_columns_later(r->n_runs, own, own, over);
+        }
+}
+
+static void hold_queue(const runs *r, uint32_t s, const double *end)
+{
+    for (int c = 0; c < r->t->classes.n; c++)
+        for (int way = 0; way < WAYS; way++) {
+            double *over = over_of(r, s, way, c);
+            if (over) memcpy(over, end + (size_t)(c * r->n_runs), (size_t)r->n_runs * sizeof *over);
+        }
+}
+
 /* It begins when the last of the group has come to it, and its queue is free; the longest of them counts. */
 static void exchange(runs *r, uint32_t s)
 {
     const walked_step *step = &r->t->steps[s];
     const size_t at = (size_t)step->flight * (size_t)r->n;
-    double *over = r->over + (size_t)step->queue * (size_t)r->n, *begin = r->begin + at;
-    weft_columns_later(r->n, begin, r->now, over);
+    double *begin = r->begin + at, *end = r->end + at;
+    wait_for_queue(r, s, begin);
     if (r->t->classes.n > 1) {
         share(r, meeting_of(r, s)->first, begin);
         share(r, meeting_of(r, s)->first, r->seconds);
     }
-    weft_columns_end(r->n, r->end + at, over, begin, r->seconds);
+    weft_columns_end(r->n, end, begin, r->seconds);
+    hold_queue(r, s, end);
     if (r->notes) r->notes->sums[s].queued += begin[0] - r->now[0];
     put_under_way(r, s);
     if (step->until > s) line_up(r, s);
@@ -238,14 +269,14 @@ static void take_step(runs *r, uint32_t s)
 /* All clocks, to see whether a trip was like the one before. */
 static size_t n_times(const runs *r)
 {
-    return (size_t)r->n * (1 + r->t->plan->n_queues);
+    return (size_t)r->n * (1 + WAYS * r->t->plan->n_queues);
 }
 
 static void read_times(const runs *r, double *times)
 {
     const size_t n = (size_t)r->n;
     memcpy(times, r->now, n * sizeof *times);
-    memcpy(times + n, r->over, r->t->plan->n_queues * n * sizeof *times);
+    memcpy(times + n, r->over, WAYS * r->t->plan->n_queues * n * sizeof *times);
 }
 
 /* A queue that nothing was put on stands still. An exchange from before the trips that is not over yet changes them as it ends. */
@@ -266,7 +297,7 @@ static void jump(runs *r, const double *last, const double *now, double trips)
     const size_t n = (size_t)r->n;
     for (size_t k = 0; k < n; k++)
         r->now[k] += trips * (now[k] - last[k]);
-    for (size_t k = 0; k < r->t->plan->n_queues * n; k++)
+    for (size_t k = 0; k < WAYS * r->t->plan->n_queues * n; k++)
         r->over[k] += trips * (now[n + k] - last[n + k]);
 }
 
@@ -341,7 +372,7 @@ static void reset(runs *r)
         memset(l->at, 0, n * sizeof *l->at);
     }
     memset(r->now, 0, n * sizeof *r->now);
-    memset(r->over, 0, r->t->plan->n_queues * n * sizeof *r->over);
+    memset(r->over, 0, WAYS * r->t->plan->n_queues * n * sizeof *r->over);
     r->n_live = r->reached = 0;
 }
 

@@ -42,6 +42,7 @@ typedef struct timeline {
     uint32_t n_meetings, n_flights, depth; /* depth: of scans in scans */
     /* [likes.n_steps][classes.n] of a kind of step once, undisturbed; and how much longer its mean is, as a part */
     double *usual, *spread;
+    uint8_t *ways;   /* [likes.n_steps][classes.n] of an exchange (weft_step_ways) */
     uint8_t *source; /* [likes.n_steps] weft_time_source, of the first kind of rank */
     double *
         wire_bytes; /* [likes.n_steps] of an exchange, as rank 0 counts them (weft_step_wire_bytes) */
@@ -78,6 +79,8 @@ typedef struct queue_line {
     bool is_live;              /* some column has a head */
 } queue_line;
 
+enum { WAYS = 2 }; /* bits of weft_step_ways */
+
 /* A column is a kind of rank of a run: kind c of run i is column c * n_runs + i. */
 typedef struct runs {
     const timeline *t;
@@ -85,10 +88,11 @@ typedef struct runs {
     /* the seconds of a step in each column: [n] out */
     void (*tempo)(struct runs *runs, uint32_t s, double *seconds);
     void *context;
-    const notes *notes;  /* NULL: nothing is noted */
-    meeting *meetings;   /* [t->n_meetings] with cpu, late and crowded by column */
-    double *now;         /* [n] when what it computes goes on */
-    double *over;        /* [n_queues][n] when the last exchange of each queue is over */
+    const notes *notes; /* NULL: nothing is noted */
+    meeting *meetings;  /* [t->n_meetings] with cpu, late and crowded by column */
+    double *now;        /* [n] when what it computes goes on */
+    double *
+        over; /* [WAYS][n_queues][n] when the last exchange of each queue that went this way is over */
     double *begin, *end; /* [n_flights][n] of each exchange's last time */
     queue_line *lines;   /* [n_queues] */
     uint32_t n_live;     /* lines that are */

@@ -320,6 +320,37 @@ static void test_measured_exchanges(void)
     close_planned(&p);
 }
 
+/* Two shifts of 8 rows of 60 numbers on two ranks: of each, one rank sends a row of 240 bytes and the other gets it. The second
+ * is ready later, so that they are not one exchange. */
+static double seconds_of_shifts(int64_t first, int64_t second, const char *exchanges)
+{
+    const weft_dim row = {"row", 8}, column = {"column", 60}, k = {"k", 5};
+    planned p;
+    open_planned(&p, "data:2", "row:data");
+    const weft_value x = input(&p, "x", WEFT_DIMS(row, column)),
+                     y = weft_einsum(WEFT_DIMS(row, column), input(&p, "u", WEFT_DIMS(row, k)),
+                                     input(&p, "v", WEFT_DIMS(k, column)));
+    plan(&p, WEFT_VALUES(weft_shift_along(x, row, first), weft_shift_along(y, row, second)));
+    const weft_prediction t = predict(&p, machine("", "0", "0", "", exchanges), NULL);
+    close_planned(&p);
+    return t.seconds;
+}
+
+static void test_what_a_rank_sends_passes_what_it_gets(void)
+{
+    const double work = 2 * 4 * 5 * 60 * 1e-9;
+    CHECK_CLOSE(seconds_of_shifts(1, 1, ""), 480e-6 + work, 1e-9);
+    CHECK_CLOSE(seconds_of_shifts(1, -1, ""), 240e-6 + work, 1e-9);
+    CHECK_CLOSE(seconds_of_shifts(-1, 1, ""), 240e-6 + work, 1e-9);
+}
+
+static void test_a_border_takes_what_a_move_takes(void)
+{
+    static const char points[] = "{\"kind\": \"move\", \"level\": \"near\", \"ranks\": 2, "
+                                 "\"seconds\": [[60, 0.75], [240, 3], [960, 12]]}";
+    CHECK_CLOSE(seconds_of_shifts(1, 1, points), 6, 1e-5);
+}
+
 static void test_a_machine_file_says_where_it_is_wrong(void)
 {
     static const struct {
@@ -470,6 +501,8 @@ int main(void)
     RUN(test_a_group_on_several_hosts);
     RUN(test_measured_kernels);
     RUN(test_measured_exchanges);
+    RUN(test_what_a_rank_sends_passes_what_it_gets);
+    RUN(test_a_border_takes_what_a_move_takes);
     RUN(test_a_machine_file_says_where_it_is_wrong);
     RUN(test_every_nominal_machine_is_read_and_written);
     RUN(test_names_and_files_that_are_not_there);

@@ -2,7 +2,7 @@
  *
  * - Work begins when the rank comes to it.
  * - An exchange begins when the last of its group has come to it and those before it on its queue that go the same way are over:
- *   what a rank sends passes what it gets. Ranks that come earlier go on, until a step that needs it (weft_step.until).
+ *   a link takes bytes of both ways at once. Ranks that come earlier go on, until a step that needs it (weft_step.until).
  * - While an exchange goes on it takes its share of the rank's cores (weft_level.cpu), so work beside it takes longer.
  * - A scan's trips are walked through until two take equally long in all runs. The others are then alike, except the last, which leaves
  *   out the steps that are done ahead.

@@ -271,6 +271,27 @@ static void test_values_between_two(void)
     }
 }
 
+static void test_steps(void)
+{
+    const space s =
+        read_good("rate=1e-4..1e-1:log,drop=0..0.5,width=8..16,opt=a|b|c,heads=1..64:log");
+    static const struct {
+        int axis;
+        bool is_up;
+        const char *from, *to;
+    } cases[] = {{0, true, "0.01", "0.02"}, {0, false, "0.01", "0.005"},
+                 {0, true, "0.09", "0.1"},  {0, false, "0.0001", "0.0001"},
+                 {1, true, "0.1", "0.15"},  {1, false, "0.01", "0"},
+                 {2, true, "9", "10"},      {2, false, "8", "8"},
+                 {3, true, "b", "b"},       {4, true, "1", "2"},
+                 {4, false, "3", "2"},      {4, true, "48", "64"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char to[SPACE_TEXT];
+        space_step(&s.axes[cases[i].axis], cases[i].from, cases[i].is_up, to);
+        weft_test_check(strcmp(to, cases[i].to) == 0, __FILE__, __LINE__, to);
+    }
+}
+
 int main(void)
 {
     RUN(test_lists_and_ranges_are_read);
@@ -284,5 +305,6 @@ int main(void)
     RUN(test_a_grid_has_every_point_once);
     RUN(test_near_values);
     RUN(test_values_between_two);
+    RUN(test_steps);
     return weft_test_report();
 }

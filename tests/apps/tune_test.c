@@ -65,59 +65,59 @@ static void test_the_better_part_goes_on(void)
     CHECK_EQ_INT(atoi(command_run_all(line).text), 9);
 }
 
-/* The rate in the line that is printed when a trial has trained. */
-static double rate_said(const char *text, int trial)
-{
-    char line[32];
-    snprintf(line, sizeof line, "\ntrial %4d  rate=", trial);
-    const char *at = strstr(text, line);
-    return at ? atof(at + strlen(line)) : NAN;
-}
-
-/* Twelve trials, three places at the end: two go on, and the third training is of a new trial halfway between them. */
-static void test_the_last_are_between_the_best(void)
+/* Twelve trials, of which three go on, and two steps from the best of those. Each new rate is twice or half of one that was trained to the end,
+ * or halfway between two. */
+static void test_the_last_climb(void)
 {
     static char first[1 << 16], again[1 << 16];
-    const char *search = "--vary rate=1e-5..1e-1:log --trials 12 --halving 8 --between 1 ";
+    const char *search = "--vary rate=1e-5..1e-1:log --trials 12 --halving 8 --climb 2 ";
     char line[1024];
-    snprintf(line, sizeof line, "%s--run between" LEARN "32", search);
+    snprintf(line, sizeof line, "%s--run climbed" LEARN "32", search);
     const command_result *r = tune(line);
     check_status(r, 0);
-    CHECK_TEXT(r->text, "13 of 13 trials, 0 failed, 136 steps trained");
-    results_of("between", first);
+    CHECK_TEXT(r->text, "14 of 14 trials, 0 failed, 196 steps trained");
+    CHECK_EQ_INT(count(r->text, "   halfway from ") + count(r->text, "   a step from "), 2);
+    results_of("climbed", first);
     CHECK_EQ_INT(count(first, "\"rung\":0,\"step\":4"), 12);
-    CHECK_EQ_INT(count(first, "\"rung\":1,\"step\":32"), 3);
-    double product = 1;
-    for (int t = 0; t < 12; t++) {
-        snprintf(line, sizeof line, "\"trial\":%d,\"rung\":1", t);
-        if (strstr(first, line)) product *= rate_said(r->text, t);
-    }
-    CHECK(fabs(rate_said(r->text, 12) * rate_said(r->text, 12) / product - 1) < 2e-3);
-    /* Started again, with the results of a search that was cut off before its last training. */
-    snprintf(line, sizeof line,
-             "cd %s && cp -r between between_cut && sed -i '/\"trial\":12,/d' "
-             "between_cut/results.jsonl && "
-             "rm -r between_cut/trial_0012",
-             folder);
-    CHECK_EQ_INT(command_run_all(line).status, 0);
-    for (int i = 0; i < 2; i++) { /* the second time everything is there */
-        snprintf(line, sizeof line, "%s--run between_cut" LEARN "32", search);
-        r = tune(line);
-        check_status(r, 0);
-        CHECK_TEXT(r->text, "13 of 13 trials, 0 failed, 136 steps trained");
-        results_of("between_cut", again);
-        CHECK(strcmp(first, again) == 0);
+    CHECK_EQ_INT(count(first, "\"rung\":1,\"step\":32"), 5);
+    /* Started again, with the results of a search that was cut off before its last training, and before the last two. */
+    for (int cut = 12; cut < 14; cut++) {
+        snprintf(line, sizeof line,
+                 "cd %s && rm -rf climbed_cut && cp -r climbed climbed_cut && sed -i "
+                 "'/\"trial\":1[%c3],/d' climbed_cut/results.jsonl && rm -r "
+                 "climbed_cut/trial_001[%c3]*",
+                 folder, '0' + cut - 10, '0' + cut - 10);
+        CHECK_EQ_INT(command_run_all(line).status, 0);
+        for (int i = 0; i < 2; i++) { /* the second time everything is there */
+            snprintf(line, sizeof line, "%s--run climbed_cut" LEARN "32", search);
+            r = tune(line);
+            check_status(r, 0);
+            CHECK_TEXT(r->text, "14 of 14 trials, 0 failed, 196 steps trained");
+            results_of("climbed_cut", again);
+            CHECK(strcmp(first, again) == 0);
+        }
     }
 }
 
-/* Neighbours of whole numbers have none between: the training is left out. */
-static void test_none_is_between_neighbours(void)
+/* A point of whole numbers that an earlier rung has goes on from there; where all neighbours are there, the climb ends. */
+static void test_whole_numbers_climb(void)
 {
-    const command_result *r = tune(
-        "--vary width=8..9 --trials 3 --between 1 --run neighbours"
-        " -- gpt train --data text.txt --layers 1 --heads 1 --seq 8 --batch 8 --quiet --steps 2");
+    const char *search =
+        "--vary width=8..10 --search grid --points 3 --halving 4 --climb 5 --run "
+        "whole_numbers -- gpt train --data text.txt --layers 1 --heads 1 --seq 8 --batch 8 "
+        "--quiet --steps 8";
+    static char first[1 << 16], again[1 << 16];
+    char line[512];
+    const command_result *r = tune(search);
     check_status(r, 0);
-    CHECK_TEXT(r->text, "2 of 2 trials, 0 failed, 4 steps trained");
+    CHECK_TEXT(r->text, "3 of 3 trials, 0 failed");
+    results_of("whole_numbers", first);
+    CHECK(count(first, "\"rung\":1,\"step\":8") >= 2);
+    snprintf(line, sizeof line, "sed -i '$d' %s/whole_numbers/results.jsonl", folder);
+    CHECK_EQ_INT(command_run_all(line).status, 0);
+    check_status(tune(search), 0);
+    results_of("whole_numbers", again);
+    CHECK(strcmp(first, again) == 0);
 }
 
 /* What has been trained in parts is what is trained at once. */
@@ -140,7 +140,7 @@ static void test_a_rung_is_the_beginning_of_the_training(void)
 static void test_a_killed_search_goes_on(void)
 {
     static char whole[1 << 16], again[1 << 16];
-    const char *search = "--vary 'rate=1e-4..1e-2:log,width=8|16' --trials 6 --halving 2 ";
+    const char *search = "--vary 'rate=1e-4..1e-2:log,width=8|16' --trials 6 --halving 2 --climb 2 ";
     char line[2048];
     snprintf(line, sizeof line, "%s --run whole" LEARN "24", search);
     check_status(tune(line), 0);
@@ -405,13 +405,10 @@ static void test_mistakes_are_told(void)
         {"--vary 'rate=1|2' --halving 1 --run wrong" LEARN "4", "2 is the least"},
         {"--vary rate=1e-3 --trials 1 --by accuracy --run wrong" LEARN "4",
          "have no such number; they have loss"},
-        {"--vary 'rate=1|2' --search grid --between 1 --run wrong" LEARN "4",
-         "trains all its 2 trials to the end, and leaves none for --between 1; give --halving too"},
-        {"--vary 'rate=1|2' --trials 3 --between 2 --run wrong" LEARN "4",
-         "--between 2 wants 4 trainings to the end, two of them to be between, and the rungs leave "
-         "3"},
-        {"--vary 'rate=1|2' --search population --between 1 --run wrong" LEARN "40",
-         "no trainings for --between 1; leave out one of the two"},
+        {"--vary 'rate=1|2' --trials 3 --climb 1 --run wrong" LEARN "4",
+         "--climb 1 steps along ranges, and --vary has lists alone"},
+        {"--vary rate=1..2 --search population --climb 1 --run wrong" LEARN "40",
+         "has no last rung for --climb 1 to begin at"},
         {"--vary 'rate=1|2' --search population --halving 2 --run wrong" LEARN "40",
          "leave out one of the two"},
         {"--vary 'rate=1|2' --search population --trials 1 --run wrong" LEARN "40",
@@ -435,8 +432,8 @@ int main(void)
 {
     if (!text_folder_open("/tmp", "tune")) return 1;
     RUN(test_the_better_part_goes_on);
-    RUN(test_the_last_are_between_the_best);
-    RUN(test_none_is_between_neighbours);
+    RUN(test_the_last_climb);
+    RUN(test_whole_numbers_climb);
     RUN(test_a_rung_is_the_beginning_of_the_training);
     RUN(test_a_killed_search_goes_on);
     RUN(test_the_worst_go_on_from_the_best);

@@ -28,6 +28,15 @@ static char (*values_of(const search *s, int t))[SPACE_TEXT]
     return of->rounds && o ? of->rounds[o - of->outcomes].values : of->values;
 }
 
+static void print_climb(const trial *t)
+{
+    if (t->is_climbed && t->toward >= 0)
+        printf("   halfway from %d to %d", t->from, t->toward);
+    else if (t->is_climbed)
+        printf("   a step from %d", t->from);
+    putchar('\n');
+}
+
 static void print_trial(const search *s, int t)
 {
     const outcome *o = search_last(s, t);
@@ -35,11 +44,12 @@ static void print_trial(const search *s, int t)
     for (int a = 0; a < s->launch.space->n; a++)
         printf(" %12s", values_of(s, t)[a]);
     if (!o)
-        printf(" %9s %14s\n", "-", "not begun");
+        printf(" %9s %14s", "-", "not begun");
     else if (isnan(o->result))
-        printf(" %9lld %14s\n", (long long)o->steps, "failed");
+        printf(" %9lld %14s", (long long)o->steps, "failed");
     else
-        printf(" %9lld %14.6g\n", (long long)o->steps, o->result);
+        printf(" %9lld %14.6g", (long long)o->steps, o->result);
+    print_climb(&s->trials[t]);
 }
 
 /* What the weights of the best have learned by, round by round: its ancestors' settings, then its own. */

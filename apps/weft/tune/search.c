@@ -19,6 +19,7 @@
 #include "../../json.h"
 #include "../../run.h"
 #include "../../whole_file.h"
+#include "climb.h"
 #include "population.h"
 
 enum { MAX_PATH = 4200, MOST_AT_ONCE = 256, LOOK_MS = 20 };
@@ -53,7 +54,7 @@ static void take_line(search *s, const char *text)
     const json_t *result = json_object_get(line, "result");
     const json_int_t t = json_integer_value(json_object_get(line, "trial")),
                      k = json_integer_value(json_object_get(line, "rung"));
-    if (line && t >= 0 && t < s->n + s->n_between && k >= 0 && k < s->n_rungs)
+    if (line && t >= 0 && t < s->n + s->n_climb && k >= 0 && k < s->n_rungs)
         s->trials[t].outcomes[k] = (outcome){
             .is_done = true,
             .status = (int)json_integer_value(json_object_get(line, "status")),
@@ -337,8 +338,7 @@ int search_at_rung(const search *s, int k)
 /* The best of those that came through a rung, to the front. Returns how many go on. */
 static int select_best(const search *s, int k, int *trials, int n)
 {
-    const int places = k + 1 == s->n_rungs - 1 ? s->n_between : 0;
-    const int good = search_rank(s, k, trials, n), go_on = search_at_rung(s, k + 1) - places;
+    const int good = search_rank(s, k, trials, n), go_on = search_at_rung(s, k + 1);
     return good < go_on ? good : go_on;
 }
 
@@ -379,41 +379,31 @@ static weft_status train_to(search *s, int k, const int *trials, int n, double b
     return WEFT_OK;
 }
 
-static bool is_known(const search *s, char values[][SPACE_TEXT])
+/* A point that an earlier rung has goes on from there. */
+static int take_move(search *s, const climb_move *move)
 {
-    for (int t = 0; t < s->n; t++) {
-        int same = 0;
-        while (same < s->launch.space->n && strcmp(s->trials[t].values[same], values[same]) == 0)
-            same++;
-        if (same == s->launch.space->n) return true;
+    climb_move to = *move;
+    int t = climb_find(s, to.values);
+    if (t < 0) {
+        t = s->n++; /* its outcomes are there where the search was started before */
+        s->trials[t].number = t;
+        memcpy(s->trials[t].values, to.values, sizeof to.values);
     }
-    return false;
+    s->trials[t].is_climbed = true;
+    s->trials[t].from = to.from;
+    s->trials[t].toward = to.toward;
+    return t;
 }
 
-/* A trial halfway between the best and the best other one that has something new halfway. trials [n] came to something, the best first.
- * false: there is none. */
-static bool add_between(search *s, const int *trials, int n)
-{
-    const space *sp = s->launch.space;
-    trial *made = &s->trials[s->n]; /* its outcomes are there where the search was started before */
-    for (int i = 1; i < n; i++) {
-        for (int a = 0; a < sp->n; a++)
-            space_between(&sp->axes[a], s->trials[trials[0]].values[a],
-                          s->trials[trials[i]].values[a], made->values[a]);
-        if (is_known(s, made->values)) continue;
-        made->number = s->n++;
-        return true;
-    }
-    return false;
-}
-
-/* One after the other, since each depends on those before. trials [n] are those of the last rung, with room for n_between more. */
-static weft_status run_between(search *s, int *trials, int n, double begun, weft_error *error)
+/* One after the other, since each depends on those before. trials [n] are those of the last rung, with room for n_climb more. */
+static weft_status run_climb(search *s, int *trials, int n, double begun, weft_error *error)
 {
     const int last = s->n_rungs - 1;
-    for (int i = 0; i < s->n_between && !s->is_stopped; i++, n++) {
-        if (!add_between(s, trials, search_rank(s, last, trials, n))) return WEFT_OK;
-        trials[n] = s->n - 1;
+    for (int i = 0; i < s->n_climb && !s->is_stopped; i++, n++) {
+        climb_move move;
+        const int good = search_rank(s, last, trials, n);
+        if (good == 0 || !climb_next(s, trials, n, i, &move)) return WEFT_OK;
+        trials[n] = take_move(s, &move);
         WEFT_TRY(train_to(s, last, trials + n, 1, begun, error));
     }
     return WEFT_OK;
@@ -428,7 +418,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
     for (int k = 0; k < s->n_rungs && n > 0; k++) {
         WEFT_TRY(train_to(s, k, trials, n, begun, error));
         if (s->is_stopped) return WEFT_OK;
-        if (k == s->n_rungs - 1) return run_between(s, trials, n, begun, error);
+        if (k == s->n_rungs - 1) return run_climb(s, trials, n, begun, error);
         if (s->eta > 0) n = select_best(s, k, trials, n);
         if (s->is_population) WEFT_TRY(population_turn(s, k, trials, &n, error));
     }
@@ -437,7 +427,7 @@ static weft_status run_rungs(search *s, int *trials, weft_error *error)
 
 weft_status search_run(search *s, weft_error *error)
 {
-    int *trials = calloc((size_t)(s->n + s->n_between) + 1, sizeof *trials);
+    int *trials = calloc((size_t)(s->n + s->n_climb) + 1, sizeof *trials);
     if (!trials) return weft_fail_memory(error, (size_t)s->n * sizeof *trials);
     hear_signals();
     weft_status status = s->is_population ? population_open(s, error) : WEFT_OK;

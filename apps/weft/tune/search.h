@@ -16,16 +16,16 @@ typedef struct search {
     launch launch;
     const char *by; /* the number that counts */
     bool is_highest, says;
-    int n; /* trials, with those between that have begun */
+    int n; /* trials, with those of the climb that have begun */
     /* what steps grow by from rung to rung; 0: all train to the end, in one rung */
     int eta, n_rungs;
-    int n_between; /* of the trainings to the end: the last ones, between the best two until then */
-    int64_t steps; /* of a whole training; 0: not known, as of one rung */
+    int n_climb; /* trainings to the end after the last rung, each a step from the best until then */
+    int64_t steps;      /* of a whole training; 0: not known, as of one rung */
     bool is_population; /* rungs are its rounds, which all trials go through */
     uint64_t seed;
     int at_once;
     double max_seconds; /* 0: any */
-    trial *trials;      /* [n], and room for n_between more */
+    trial *trials;      /* [n], and room for n_climb more */
     /* its own */
     int results; /* file */
     app_lock lock;
@@ -35,7 +35,7 @@ typedef struct search {
 
 /* search_until - the step that trials of a rung go to; 0: to the end. Pure. */
 int64_t search_until(const search *s, int rung);
-/* search_at_rung - how many trials are at rung k, if all come to something; at the last one with those between the best. Pure. */
+/* search_at_rung - how many trials are at rung k, if all come to something. Pure. */
 int search_at_rung(const search *s, int k);
 /* search_open - the folder, and what it has of this search; `about` says which it is: another one's folder is refused with WEFT_USAGE. Local. */
 weft_status search_open(search *s, const char *about, weft_error *error);

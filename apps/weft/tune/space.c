@@ -332,3 +332,15 @@ void space_between(const space_axis *axis, const char *x, const char *y, char be
     const double half = axis->is_log ? sqrt(p * q) : (p + q) / 2;
     snprintf(between, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", half);
 }
+
+void space_step(const space_axis *axis, const char *value, bool is_up, char to[SPACE_TEXT])
+{
+    double x;
+    snprintf(to, SPACE_TEXT, "%s", value);
+    if (axis->n > 0 || weft_number_read(value, &x) <= 0) return;
+    const double by = 0.1 * (axis->high - axis->low);
+    double y = axis->is_log ? x * (is_up ? 2 : 0.5) : x + (is_up ? by : -by);
+    if (axis->is_whole) y = is_up ? fmax(round(y), x + 1) : fmin(round(y), x - 1);
+    y = fmin(fmax(y, axis->low), axis->high);
+    snprintf(to, SPACE_TEXT, axis->is_whole ? "%.0f" : "%.4g", y);
+}

@@ -56,6 +56,9 @@ void space_near(const space_axis *axis, const char *value, double draw, char nea
 /* space_between - the value halfway between two: of a :log range by their logarithms, of whole numbers the nearest one, of a list the first of
  * the two. Pure. */
 void space_between(const space_axis *axis, const char *x, const char *y, char between[SPACE_TEXT]);
+/* space_step - a value above or below another: twice or half of it on a :log range, else a tenth of the range on; at most an end. A whole number
+ * moves by one at least. Of a list the value itself. Pure. */
+void space_step(const space_axis *axis, const char *value, bool is_up, char to[SPACE_TEXT]);
 /* space_place - where on the axis a value is, from 0 to 1: for a picture. Pure. */
 double space_place(const space_axis *axis, const char *value);
 

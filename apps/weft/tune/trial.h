@@ -33,6 +33,9 @@ typedef struct trial {
     /* of a population: the round that it began with another's checkpoint, in a folder of its own; 0: it never did */
     int life;
     trial_round *rounds; /* of a population [n_rungs], else NULL */
+    /* of a climb: the trial that was the best, and the one that it is halfway to; -1: it is a whole step away */
+    bool is_climbed;
+    int from, toward;
     outcome outcomes[TRIAL_RUNGS];
 } trial;
 

@@ -22,9 +22,10 @@ static const option options[] = {
     {"halving", OPTION_COUNT, "0", "N", "The search",
      "train all for few steps, the better part for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
-    {"between", OPTION_COUNT, "0", "N", "The search",
-     "of the trainings to the end: the last N are halfway between the best two until then", NULL, 0,
-     1000},
+    {"climb", OPTION_COUNT, "0", "N", "The search",
+     "then N more trainings to the end, each a step on a range from the best until then: on where "
+     "that gains, and halfway to a neighbour where the best lies between two",
+     NULL, 0, 1000},
     {"rounds", OPTION_COUNT, "8", "N", "The search",
      "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,
      TRIAL_RUNGS},
@@ -50,8 +51,8 @@ const option_table tune_table = {
     .usage = "weft tune --vary WHAT [options] -- PROGRAM ...   train many times, and tell\n"
              "                                                 what learns best\n"
              "\n"
-             "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 40 \\\n"
-             "      --halving 27 --between 1 -- mnist --data t10k --steps 405\n",
+             "  weft tune --vary rate=1e-4..1e-1:log,batch=32|64|128 --trials 11 \\\n"
+             "      --halving 27 --climb 4 -- mnist --data t10k --steps 405\n",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .about = "search for the options that a training learns best with",
@@ -100,11 +101,12 @@ static weft_status check_population(const settings *s, const search *all, weft_e
                          "--search population trains all members to the end, and --halving %d does "
                          "not; leave out one of the two",
                          all->eta);
-    if (all->n_between > 0)
-        return weft_fail(error, WEFT_USAGE,
-                         "--search population draws near the best after each round, and has no "
-                         "trainings for --between %d; leave out one of the two",
-                         all->n_between);
+    if (all->n_climb > 0)
+        return weft_fail(
+            error, WEFT_USAGE,
+            "--search population draws near the best after each round, and has no last "
+            "rung for --climb %d to begin at; leave out one of the two",
+            all->n_climb);
     if (trials < 2)
         return weft_fail(error, WEFT_USAGE,
                          "--search population --trials %lld: one member has nobody to go on from; "
@@ -118,12 +120,24 @@ static weft_status check_population(const settings *s, const search *all, weft_e
     return WEFT_OK;
 }
 
+static weft_status read_space(const settings *s, space *sp, weft_error *error)
+{
+    if (*settings_text(s, "vary")) return space_read(settings_text(s, "vary"), sp, error);
+    return weft_fail(error, WEFT_USAGE,
+                     "there is nothing to vary; name options and values with --vary, as "
+                     "rate=1e-4..1e-1:log");
+}
+
+static bool has_range(const space *sp)
+{
+    int a = 0;
+    while (a < sp->n && sp->axes[a].n > 0)
+        a++;
+    return a < sp->n;
+}
+
 static weft_status check(const settings *s, const search *all, weft_error *error)
 {
-    if (!*settings_text(s, "vary"))
-        return weft_fail(error, WEFT_USAGE,
-                         "there is nothing to vary; name options and values with --vary, as "
-                         "rate=1e-4..1e-1:log");
     if (settings_count(s, "halving") == 1)
         return weft_fail(error, WEFT_USAGE,
                          "--halving 1 leaves all trials: 2 is the least, 0 is none");
@@ -132,6 +146,11 @@ static weft_status check(const settings *s, const search *all, weft_error *error
             error, WEFT_USAGE,
             "--halving %d has to know how long a training is; give the program --steps N",
             all->eta);
+    if (all->n_climb > 0 && !has_range(all->launch.space))
+        return weft_fail(error, WEFT_USAGE,
+                         "--climb %d steps along ranges, and --vary has lists alone; give a range, "
+                         "as rate=1e-4..1e-1:log",
+                         all->n_climb);
     return all->is_population ? check_population(s, all, error) : WEFT_OK;
 }
 
@@ -149,23 +168,6 @@ static weft_status draw_trials(search *all, weft_error *error)
     return status;
 }
 
-/* Trainings between the best take places of trainings to the end, and leave two that they are between. */
-static weft_status check_between(const search *all, bool is_grid, weft_error *error)
-{
-    const int ends = search_at_rung(all, all->n_rungs - 1);
-    if (all->n_between == 0 || all->is_population) return WEFT_OK;
-    if (is_grid && all->n_rungs == 1)
-        return weft_fail(error, WEFT_USAGE,
-                         "--search grid trains all its %d trials to the end, and leaves none for "
-                         "--between %d; give --halving too",
-                         all->n, all->n_between);
-    if (ends - all->n_between >= 2) return WEFT_OK;
-    return weft_fail(error, WEFT_USAGE,
-                     "--between %d wants %d trainings to the end, two of them to be between, and "
-                     "the rungs leave %d; give more --trials, or a larger --halving",
-                     all->n_between, all->n_between + 2, ends);
-}
-
 static weft_status make_trials(const settings *s, search *all, weft_error *error)
 {
     const space *sp = all->launch.space;
@@ -178,12 +180,10 @@ static weft_status make_trials(const settings *s, search *all, weft_error *error
             "the grid has %lld trials, more than 100000; name fewer values, or --points",
             (long long)n);
     all->n = (int)n;
-    all->trials = calloc((size_t)(n + all->n_between), sizeof *all->trials);
+    all->trials = calloc((size_t)(n + all->n_climb), sizeof *all->trials);
     if (!all->trials) return weft_fail_memory(error, (size_t)n * sizeof *all->trials);
     all->n_rungs = all->is_population ? (int)settings_count(s, "rounds")
                                       : rungs_of(all->n, all->eta, all->steps);
-    WEFT_TRY(check_between(all, is_grid, error));
-    if (all->n_rungs == 1) all->n -= all->n_between;
     for (int t = 0; t < all->n; t++) {
         all->trials[t].number = t;
         for (int a = 0; is_grid && a < sp->n; a++)
@@ -204,8 +204,8 @@ static weft_status tell_about(const settings *s, const search *all, char *text, 
                                  settings_text(s, names[i]));
     if (used < room && all->is_population)
         used += (size_t)snprintf(text + used, room - used, "--rounds %d ", all->n_rungs);
-    if (used < room && all->n_between > 0)
-        used += (size_t)snprintf(text + used, room - used, "--between %d ", all->n_between);
+    if (used < room && all->n_climb > 0)
+        used += (size_t)snprintf(text + used, room - used, "--climb %d ", all->n_climb);
     /* Points that an older build drew lie elsewhere. */
     if (used < room && space_is_sliced(all->launch.space) && !settings_is(s, "search", "grid"))
         used +=
@@ -259,14 +259,14 @@ static weft_status tune(const settings *s, int n, char *const *command, search *
     all->by = by;
     all->says = !settings_flag(s, "quiet") && !settings_flag(s, "json");
     all->eta = (int)settings_count(s, "halving");
-    all->n_between = (int)settings_count(s, "between");
+    all->n_climb = (int)settings_count(s, "climb");
     all->steps = steps_of(command, n);
     all->is_population = settings_is(s, "search", "population");
     all->seed = (uint64_t)settings_count(s, "seed");
     all->at_once = (int)settings_count(s, "at-once");
     all->max_seconds = settings_seconds(s, "max-time");
+    WEFT_TRY(read_space(s, &sp, error));
     WEFT_TRY(check(s, all, error));
-    WEFT_TRY(space_read(settings_text(s, "vary"), &sp, error));
     WEFT_TRY(program_check(program, command, n, &sp, all->eta > 0 || all->is_population, error));
     WEFT_TRY(make_trials(s, all, error));
     return run(s, all, error);

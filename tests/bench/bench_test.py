@@ -79,6 +79,18 @@ class Ending(unittest.TestCase):
             self.assertEqual(left, [])
 
 
+class Answering(unittest.TestCase):
+    def test_a_row_that_is_not_open_is_neither_looked_at_nor_timed(self):
+        w = weft()
+        self.assertIn("skipped", w.ask("open no_such_row"))
+        for line in ("look 1", "time 1 1"):
+            self.assertRaisesRegex(process.Failed, "no row is open", w.ask, line)
+        looked(w, "add")
+        w.ask("close")
+        self.assertRaisesRegex(process.Failed, "no row is open", w.ask, "time 1 1")
+        w.end()
+
+
 class OnADevice(unittest.TestCase):
     """device.py, on the CPU: the lines, what is said where PyTorch is not there, where losses differ, where memory ends."""
 

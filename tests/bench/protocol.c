@@ -67,17 +67,15 @@ static void tell_numbers(const char *key, const double *numbers, int n)
     printf("]}\n");
 }
 
-/* Every process does what is asked; the one that was asked answers. */
-static void open_row(const bench_worker *w, const char *row)
+/* Every process does what is asked; the one that was asked answers. Returns whether a row is open. */
+static bool open_row(const bench_worker *w, const char *row)
 {
     const double begin = bench_now();
     const char *why = w->open(w->state, row);
     const double took = bench_now() - begin;
-    if (!w->is_asked) return;
-    if (why != NULL)
-        tell_text("skipped", why);
-    else
-        printf("{\"seconds\": %.9g}\n", took);
+    if (w->is_asked && why != NULL) tell_text("skipped", why);
+    if (w->is_asked && why == NULL) printf("{\"seconds\": %.9g}\n", took);
+    return why == NULL;
 }
 
 static void look(const bench_worker *w, int64_t steps)
@@ -108,24 +106,35 @@ static void time_blocks(const bench_worker *w, int n_blocks, int64_t calls)
         tell_numbers("wall", wall, n_blocks);
 }
 
-static void obey(const bench_worker *w, char *line)
+/* What is done with an open row alone; false: the line is none of these. */
+static bool use_row(const bench_worker *w, const char *line, bool is_open)
 {
-    line[strcspn(line, "\n")] = 0;
     int n_blocks = 0;
     long long calls = 0;
-    if (strncmp(line, "open ", 5) == 0)
-        open_row(w, line + 5);
-    else if (sscanf(line, "look %lld", &calls) == 1)
+    const bool looks = sscanf(line, "look %lld", &calls) == 1;
+    if (!looks && sscanf(line, "time %d %lld", &n_blocks, &calls) != 2) return false;
+    if (is_open && looks)
         look(w, calls);
-    else if (sscanf(line, "time %d %lld", &n_blocks, &calls) == 2)
+    else if (is_open)
         time_blocks(w, n_blocks, calls);
+    else if (w->is_asked)
+        tell_text("error", "no row is open: open ROW comes first, and its answer has seconds");
+    return true;
+}
+
+static void obey(const bench_worker *w, char *line, bool *is_open)
+{
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "open ", 5) == 0)
+        *is_open = open_row(w, line + 5);
     else if (strcmp(line, "close") == 0) {
         w->close(w->state);
+        *is_open = false;
         if (w->is_asked) printf("{}\n");
     } else if (strcmp(line, "about") == 0) {
         const char *about = w->about(w->state);
         if (w->is_asked) printf("%s\n", about);
-    } else if (w->is_asked)
+    } else if (!use_row(w, line, *is_open) && w->is_asked)
         tell_text("error",
                   "about, open ROW, look STEPS, time BLOCKS CALLS and close are all there is");
     fflush(stdout);
@@ -134,10 +143,11 @@ static void obey(const bench_worker *w, char *line)
 int bench_serve(const bench_worker *worker)
 {
     char line[BENCH_LINE] = "";
+    bool is_open = false;
     for (;;) {
         if (worker->is_asked && fgets(line, sizeof line, stdin) == NULL) line[0] = 0;
         if (worker->share != NULL) worker->share(worker->state, line, sizeof line);
         if (line[0] == 0) return EXIT_SUCCESS;
-        obey(worker, line);
+        obey(worker, line, &is_open);
     }
 }

@@ -284,6 +284,19 @@ static void test_sums(void)
     }
 }
 
+/* Of tiles enough that a lane does all vectors of its rows at once, where batches and lines of places end within a tile. */
+static void test_sums_of_many_places(void)
+{
+    for (int i = 0; i < weft_test_cases(8); i++) {
+        product c = {.attributes = {.n_windows = 2}};
+        add_whole(&c, "batch", true, false, true, 2);
+        for (int s = 0; s < 2; s++)
+            add_space(&c, s, (form)(i % 2), 30);
+        add_whole(&c, "channel", true, false, true, 17 + random_below(30));
+        check(&c, i % 4 < 2 ? WEFT_F32 : WEFT_F64, false);
+    }
+}
+
 /* A window of 3 taps, none between them, in either order. */
 static void add_three(product *c, int s, form form, int places)
 {
@@ -442,6 +455,7 @@ int main(void)
     RUN(test_groups_of_few);
     RUN(test_channels_by_themselves);
     RUN(test_sums);
+    RUN(test_sums_of_many_places);
     RUN(test_three_by_three);
     RUN(test_three_by_three_of_more_dims);
     RUN(test_three_by_three_of_many_channels);

@@ -36,8 +36,9 @@ typedef struct weft_conv_rows {
     int64_t n_vectors;                     /* of columns */
     /* Of groups: columns are (group, feature), and of x (group, channel), as many of both. Strides of w, or to the filter of y */
     int64_t channels, by_group, by_channel, by_feature;
-    /* Of items all rows of a vector are neighbours, else all vectors of some rows */
+    /* Of items all rows of a vector are neighbours, else all vectors of some rows; an item may be all of those */
     bool is_by_vector;
+    int64_t item;                /* vectors of an item */
     bool streams;                /* y goes past the caches */
     int64_t unit, n_units, most; /* rows' tiles of an item; of all; that are done at once */
     /* Runs go along one dim of k, in parts; the other dims are c->k. The dims of m behind the last that moves a window which

@@ -313,16 +313,17 @@ static void run_range(const weft_conv *c, int64_t begin, int64_t end, int lane)
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)
 {
     const weft_conv *c = argument;
+    const weft_conv_rows *r = &c->rows;
     weft_conv_lane *m = weft_stream_scratch(c->stream, lane);
     memset(m->zeros, 0, sizeof m->zeros);
     memset(m->spare, 0, sizeof m->spare);
     find_places(c, m);
     (void)begin, (void)end;
     const int64_t most =
-        c->rows.is_to_filter || c->rows.is_by_vector ? INT64_MAX : c->rows.most * c->rows.n_vectors;
+        r->is_to_filter || r->is_by_vector ? INT64_MAX : r->most * r->n_vectors / r->item;
     while (weft_stream_take(c->stream, lane, most, &begin, &end))
-        run_range(c, begin, end, lane);
-    if (c->rows.streams) weft_relay_fence();
+        run_range(c, begin * r->item, end * r->item, lane);
+    if (r->streams) weft_relay_fence();
 }
 #else
 void weft_conv_run_items(void *argument, int64_t begin, int64_t end, int lane)

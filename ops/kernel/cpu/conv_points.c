@@ -36,12 +36,21 @@ static void begin_walk(walk *w, const weft_conv_dims *dims, const weft_conv_plac
     }
 }
 
-static void go_on(walk *w)
+/* Elements of the last dim from the place at hand on: 1 where there is no dim. */
+static int64_t count_left(const walk *w)
 {
-    for (int d = w->dims->n - 1; d >= 0; d--) {
+    const int last = w->dims->n - 1;
+    return last < 0 ? 1 : w->dims->dim[last].size - w->index[last];
+}
+
+/* n places on, at most to the end of the last dim. */
+static void go_on(walk *w, int64_t n)
+{
+    for (int d = w->dims->n - 1; d >= 0; d--, n = 1) {
         const weft_conv_dim *dim = &w->dims->dim[d];
-        add(&w->p, dim, 1);
-        if (++w->index[d] < dim->size) return;
+        add(&w->p, dim, n);
+        w->index[d] += n;
+        if (w->index[d] < dim->size) return;
         add(&w->p, dim, -dim->size);
         w->index[d] = 0;
     }
@@ -49,43 +58,91 @@ static void go_on(walk *w)
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 
-static void find_row(const weft_conv *c, const weft_conv_place *p, int i, int64_t bytes,
-                     weft_conv_row_set *t)
+/* What a row adds to the one before it, along the last dim: bytes of x and of y, and places in windows; 0 to 7 times. */
+typedef struct row_steps {
+    __m512i x, y, at[WEFT_CONV_WINDOWS];
+    int64_t last[WEFT_CONV_WINDOWS]; /* places, once */
+} row_steps;
+
+static TILE_TARGET __m512i times(int64_t step)
+{
+    return _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(step));
+}
+
+static TILE_TARGET void find_steps(const weft_conv *c, row_steps *steps)
+{
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
+    const weft_conv_dim none = {.window = -1}, *last = c->m.n > 0 ? &c->m.dim[c->m.n - 1] : &none;
+    int64_t x = last->x;
+    for (int s = 0; s < c->n_windows; s++) {
+        steps->last[s] = s == last->window ? last->step : 0;
+        steps->at[s] = times(steps->last[s]);
+        x += steps->last[s] * c->window[s].stride;
+    }
+    steps->x = times(x * bytes), steps->y = times(last->y * bytes);
+}
+
+/* Whether rows of windows at `at` to at + along have something at all of k. */
+static bool is_inside(const weft_conv *c, int s, int64_t at, int64_t along)
 {
     const weft_conv_rows *r = &c->rows;
+    const int64_t run = s == r->run.window ? r->run.step * (r->run.size - 1) : 0;
+    return at + smaller(along, 0) + r->low[s] + smaller(run, 0) >= 0 &&
+           at + (along > 0 ? along : 0) + r->high[s] + (run > 0 ? run : 0) < c->window[s].size;
+}
+
+/* Rows [i, i + n) of a tile, from p on along the last dim. */
+static TILE_TARGET void find_stretch(const weft_conv *c, const weft_conv_place *p,
+                                     const row_steps *steps, int64_t i, int64_t n,
+                                     weft_conv_row_set *t)
+{
+    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype);
+    const __mmask8 some = (__mmask8)((1u << n) - 1);
     int64_t x = p->x;
     for (int s = 0; s < c->n_windows; s++) {
         const int64_t at = p->at[s];
-        t->at[s][i] = at;
+        _mm512_mask_storeu_epi64(&t->at[s][i], some,
+                                 _mm512_add_epi64(_mm512_set1_epi64(at), steps->at[s]));
         x += at * c->window[s].stride;
-        const int64_t along = s == r->run.window ? r->run.step * (r->run.size - 1) : 0;
-        t->is_inside = t->is_inside && at + r->low[s] + smaller(along, 0) >= 0 &&
-                       at + r->high[s] + (along > 0 ? along : 0) < c->window[s].size;
+        t->is_inside = t->is_inside && is_inside(c, s, at, (n - 1) * steps->last[s]);
     }
-    t->x[i] = (int64_t)(intptr_t)c->x + x * bytes;
-    t->y[i] = (int64_t)(intptr_t)c->y + p->y * bytes;
+    const __m512i first_x = _mm512_set1_epi64((int64_t)(intptr_t)c->x + x * bytes),
+                  first_y = _mm512_set1_epi64((int64_t)(intptr_t)c->y + p->y * bytes);
+    _mm512_mask_storeu_epi64(&t->x[i], some, _mm512_add_epi64(first_x, steps->x));
+    _mm512_mask_storeu_epi64(&t->y[i], some, _mm512_add_epi64(first_y, steps->y));
 }
 
-void weft_conv_find_rows(const weft_conv *c, const weft_conv_place *p, int64_t first, int64_t n,
-                         weft_conv_lane *m)
+/* Rows behind the last read what is there, and are written to where nobody reads. */
+static TILE_TARGET void fill_set(const weft_conv *c, weft_conv_row_set *set, weft_conv_lane *m)
+{
+    const __mmask8 rest = (__mmask8)(0xffu << set->n);
+    const __m512i spare = _mm512_add_epi64(_mm512_set1_epi64((int64_t)(intptr_t)m->spare[0]),
+                                           times((int64_t)sizeof m->spare[0]));
+    _mm512_mask_storeu_epi64(set->x, rest, _mm512_set1_epi64(set->x[0]));
+    _mm512_mask_storeu_epi64(set->y, rest, spare);
+    for (int s = 0; s < c->n_windows; s++)
+        _mm512_mask_storeu_epi64(set->at[s], rest, _mm512_set1_epi64(set->at[s][0]));
+}
+
+TILE_TARGET void weft_conv_find_rows(const weft_conv *c, const weft_conv_place *p, int64_t first,
+                                     int64_t n, weft_conv_lane *m)
 {
     const weft_conv_rows *r = &c->rows;
-    const int64_t bytes = (int64_t)weft_dtype_bytes(c->dtype),
-                  of_inner = (r->inner + r->rows - 1) / r->rows;
+    const int64_t of_inner = (r->inner + r->rows - 1) / r->rows;
+    row_steps steps;
     walk w;
+    find_steps(c, &steps);
     begin_walk(&w, &c->m, p, first / of_inner * r->inner + first % of_inner * r->rows);
     for (int64_t t = 0; t < n; t++) {
         weft_conv_row_set *set = &m->tiles[t];
         set->n = smaller(r->rows, r->inner - (first + t) % of_inner * r->rows);
         set->is_inside = true;
-        for (int i = 0; i < set->n; i++, go_on(&w))
-            find_row(c, &w.p, i, bytes, set);
-        for (int i = (int)set->n; i < WEFT_RUN_ROWS; i++) { /* any that is there */
-            set->x[i] = set->x[0];
-            set->y[i] = (int64_t)(intptr_t)m->spare[i];
-            for (int s = 0; s < c->n_windows; s++)
-                set->at[s][i] = set->at[s][0];
+        for (int64_t i = 0, some; i < set->n; i += some) {
+            some = smaller(set->n - i, count_left(&w));
+            find_stretch(c, &w.p, &steps, i, some, set);
+            go_on(&w, some);
         }
+        fill_set(c, set, m);
     }
 }
 
@@ -112,7 +169,7 @@ void weft_conv_find_runs(const weft_conv *c, int64_t first, int64_t w_first, wef
         b->w[i] = p.w * bytes;
         if (++part < r->n_parts) continue;
         part = 0;
-        go_on(&w);
+        go_on(&w, 1);
     }
 }
 

@@ -288,14 +288,24 @@ static int64_t count_summed(const weft_conv *c)
            (r->channels > 0 ? r->channels : 1);
 }
 
+/* Where memory is what is waited for, rows are found once for all of their vectors, if there are rows enough for all lanes. */
+static bool has_whole_items(const weft_conv *c)
+{
+    const weft_conv_rows *r = &c->rows;
+    return r->kind != WEFT_RUN_PRODUCT && !r->is_to_filter &&
+           r->n_tiles * weft_conv_count(&c->free) >= ITEMS;
+}
+
 static void cut_items(weft_conv *c, int64_t x_count)
 {
     weft_conv_rows *r = &c->rows;
     if (r->is_padded && !r->is_to_filter) {
-        r->most = r->unit = 1;
+        r->most = r->unit = r->item = 1;
         return; /* n_units: of conv_pad.c */
     }
-    const int64_t of_free = weft_conv_count(&c->free) * r->n_vectors;
+    const int64_t n_free = weft_conv_count(&c->free);
+    r->item = has_whole_items(c) ? r->n_vectors : 1;
+    const int64_t of_free = n_free * r->n_vectors / r->item;
     const int64_t units = smaller(r->n_tiles, (ITEMS + of_free - 1) / of_free);
     r->unit = smaller((r->n_tiles + units - 1) / units, WEFT_CONV_TILES / 4);
     r->n_units = (r->n_tiles + r->unit - 1) / r->unit;
@@ -305,9 +315,10 @@ static void cut_items(weft_conv *c, int64_t x_count)
         r->is_to_filter ? WEFT_CONV_TILES : smaller(WEFT_CONV_TILES, X_BYTES / of_x);
     r->most = tiles > r->unit ? tiles / r->unit : 1;
     if (r->kind != WEFT_RUN_PRODUCT && !r->is_to_filter)
-        r->most = 1; /* it is memory that they wait for */
+        r->most = smaller(r->most, r->item > 1 ? 2 : 1); /* it is memory that they wait for */
     r->is_by_vector = r->is_to_filter ? r->kind != WEFT_RUN_PRODUCT
-                                      : r->columns * count_summed(c) > x_count; /* w is read once */
+                                      : r->item == 1 && r->columns * count_summed(c) >
+                                                            x_count; /* w is read once */
 }
 
 /* y is large, its rows begin with a line of a cache, and each is written once: what is summed is one block. */
@@ -329,7 +340,7 @@ static bool is_streamed(const weft_conv *c)
 static void run(const weft_conv *c, weft_stream *stream)
 {
     const weft_conv_rows *r = &c->rows;
-    const int64_t items = weft_conv_count(&c->free) * r->n_units * r->n_vectors;
+    const int64_t items = weft_conv_count(&c->free) * r->n_units * r->n_vectors / r->item;
     const int64_t work = weft_conv_count(&c->m) / r->n_units * r->n_runs * r->part;
     weft_parallel_whole(stream, items, weft_grain(work), weft_conv_run_items, (void *)(uintptr_t)c);
 }

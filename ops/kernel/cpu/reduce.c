@@ -91,44 +91,61 @@ static void cut_chunks(reduction *r)
 
 /* ---- the work -------------------------------------------------------------------------------- */
 
-/* Elements [begin, end) of the innermost reduced loop, which begins at x, enter `state`, for n columns; the first of the loop has
- * number `index`. A row asks for what lies behind it, which mostly is the next one. */
-static void take_run(const reduction *r, double *state, const char *x, int64_t n, int64_t begin,
-                     int64_t end, int64_t index)
+/* What enters a state at once: elements [begin, end) of an innermost reduced loop, which begins at x; the first of the loop has
+ * number `index`. next: what is read after them. */
+typedef struct stretch {
+    const char *x, *next;
+    int64_t begin, end, index;
+} stretch;
+
+/* For n columns. A row asks for what is read next, piece by piece. */
+static void take_run(const reduction *r, double *state, int64_t n, const stretch *run)
 {
     const int64_t most = WEFT_PARTS * r->part;
     if (!r->rows) {
-        weft_columns[r->combine][r->dtype](state, x + (size_t)(begin * r->last_stride) * r->bytes,
-                                           r->last_stride, end - begin, n, index + begin);
+        weft_columns[r->combine][r->dtype](
+            state, run->x + (size_t)(run->begin * r->last_stride) * r->bytes, r->last_stride,
+            run->end - run->begin, n, run->index + run->begin);
         return;
     }
-    for (int64_t i = begin; i < end; i += most) {
-        const int64_t some = end - i < most ? end - i : most;
-        r->reducer->row[r->dtype](state, &(weft_span){.x = x + (size_t)i * r->bytes,
+    for (int64_t i = run->begin; i < run->end; i += most) {
+        const bool is_last = run->end - i <= most;
+        const int64_t some = is_last ? run->end - i : most;
+        const char *x = run->x + (size_t)i * r->bytes;
+        const int64_t ahead = is_last ? (run->next - x) / (int64_t)r->bytes : some;
+        r->reducer->row[r->dtype](state, &(weft_span){.x = x,
                                                       .n = some,
                                                       .part = r->part,
-                                                      .index = index + i,
-                                                      .ahead = r->asks ? some : 0});
+                                                      .index = run->index + i,
+                                                      .ahead = r->asks ? ahead : 0});
     }
 }
 
-/* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. */
+/* Elements [begin, end) of the reduced range enter `state`, for n columns from `from`. Behind the last of them is what is read
+ * next, mostly. */
 static void take_in(const reduction *r, double *state, const char *from, int64_t n, int64_t begin,
                     int64_t end)
 {
     if (r->reduced.n_dims ==
         0) { /* the innermost loop is all of it, as of argmax, which reduces one dim */
-        take_run(r, state, from, n, begin, end, r->first_index);
+        take_run(r, state, n,
+                 &(stretch){from, from + (size_t)end * r->bytes, begin, end, r->first_index});
         return;
     }
+    int64_t at[3];
+    weft_nest_offset(&r->reduced, begin / r->last, at);
     while (begin < end) {
-        int64_t at[3];
-        weft_nest_offset(&r->reduced, begin / r->last, at);
         const int64_t i = begin % r->last, left = r->last - i;
         const int64_t some = end - begin < left ? end - begin : left;
-        take_run(r, state, from + (size_t)at[IN] * r->bytes, n, i, i + some,
-                 r->first_index + begin - i);
+        const char *x = from + (size_t)at[IN] * r->bytes;
+        stretch run = {x, x + (size_t)(i + some) * r->bytes, i, i + some,
+                       r->first_index + begin - i};
         begin += some;
+        if (begin < end) {
+            weft_nest_offset(&r->reduced, begin / r->last, at);
+            run.next = from + (size_t)at[IN] * r->bytes;
+        }
+        take_run(r, state, n, &run);
     }
 }
 
@@ -167,8 +184,10 @@ static void run_plain_rows(const reduction *r, int64_t begin, int64_t end)
     const int64_t *stride = r->kept.stride[0];
     for (int64_t i = begin; i < end; i++) {
         double state = r->reducer->identity[0];
-        take_run(r, &state, r->in + i * stride[IN] * (int64_t)sizeof(float), 1, 0, r->last,
-                 r->first_index);
+        const char *x = r->in + i * stride[IN] * (int64_t)sizeof(float);
+        take_run(
+            r, &state, 1,
+            &(stretch){x, x + stride[IN] * (int64_t)sizeof(float), 0, r->last, r->first_index});
         ((float *)(void *)r->out)[i * stride[OUT]] = (float)state;
     }
 }

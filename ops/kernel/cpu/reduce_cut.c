@@ -2,9 +2,9 @@
  * states: cleared, and stored as numbers. See reduce_state.h.
  */
 #include "cpu/reduce_state.h"
+#include "weft/extend/target_clones.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- parts and chunks ------------------------------------------------------------------------ */
 
@@ -31,9 +31,11 @@ int64_t weft_reduce_chunk(int64_t n, int64_t units, int64_t columns, int64_t par
 
 void weft_state_clear(weft_combine combine, double *state, int64_t n)
 {
-    for (int c = 0; c < weft_combine_width(combine); c++)
+    for (int c = 0; c < weft_combine_width(combine); c++) {
+        const double identity = weft_reducers[combine].identity[c];
         for (int64_t i = 0; i < n; i++)
-            state[c * WEFT_COLUMNS + i] = weft_reducers[combine].identity[c];
+            state[c * WEFT_COLUMNS + i] = identity;
+    }
 }
 
 static int32_t as_int(double x)
@@ -43,26 +45,34 @@ static int32_t as_int(double x)
     return (int32_t)(uint32_t)(int64_t)x; /* sums wrap */
 }
 
-static void store_number(weft_combine combine, weft_dtype dtype, char *to, int component, double x)
-{
-    if (dtype == WEFT_F64) {
-        *(double *)to = x;
-    } else if (dtype == WEFT_I32) {
-        *(int32_t *)to = as_int(x);
-    } else if (combine == WEFT_ARGMAX && component == 1) {
-        const int32_t index = (int32_t)x;
-        memcpy(to, &index, sizeof index);
-    } else {
-        *(float *)to = (float)x;
+/* Of a component: one number after the other, `stride` numbers apart; side by side where it is 1. */
+#define STORE(name, T, of)                                                                         \
+    WEFT_TARGET_CLONES static void name(const double *restrict state, int64_t n, void *to,         \
+                                        int64_t stride)                                            \
+    {                                                                                              \
+        T *restrict y = to;                                                                        \
+        for (int64_t i = 0; i < n && stride == 1; i++)                                             \
+            y[i] = of(state[i]);                                                                   \
+        for (int64_t i = 0; i < n && stride != 1; i++)                                             \
+            y[i * stride] = of(state[i]);                                                          \
     }
-}
+STORE(store_f32, float, (float))
+STORE(store_f64, double, )
+STORE(store_i32, int32_t, as_int)
+/* An index among elements of f32 lies where a number would. */
+STORE(store_index, int32_t, (int32_t))
+
+typedef void (*storing)(const double *state, int64_t n, void *to, int64_t stride);
+static const storing stores[WEFT_DTYPES] = {
+    [WEFT_F32] = store_f32, [WEFT_F64] = store_f64, [WEFT_I32] = store_i32};
 
 void weft_state_store(weft_combine combine, weft_dtype dtype, const double *state, int64_t n,
                       void *to, int64_t stride)
 {
-    const int width = weft_combine_width(combine), bytes = (int)weft_dtype_bytes(dtype);
-    for (int64_t i = 0; i < n; i++)
-        for (int c = 0; c < width; c++)
-            store_number(combine, dtype, (char *)to + (i * stride + c) * bytes, c,
-                         state[c * WEFT_COLUMNS + i]);
+    const int64_t bytes = (int64_t)weft_dtype_bytes(dtype);
+    for (int c = 0; c < weft_combine_width(combine); c++) {
+        const bool is_index = combine == WEFT_ARGMAX && c == 1 && dtype == WEFT_F32;
+        (is_index ? store_index : stores[dtype])(state + c * WEFT_COLUMNS, n,
+                                                 (char *)to + c * bytes, stride);
+    }
 }

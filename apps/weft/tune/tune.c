@@ -23,9 +23,8 @@ static const option options[] = {
      "train all for few steps, the better part for N times as many, and so on; 0: all to the end",
      NULL, 0, 100},
     {"climb", OPTION_COUNT, "0", "N", "The search",
-     "then N more trainings to the end, each a step on a range from the best until then: on where "
-     "that gains, and halfway to a neighbour where the best lies between two",
-     NULL, 0, 1000},
+     "then N more trainings to the end, each a step along a range from the best until then", NULL,
+     0, 1000},
     {"rounds", OPTION_COUNT, "8", "N", "The search",
      "of a population: then the worst quarter goes on from the best, changed a little", NULL, 2,
      TRIAL_RUNGS},

@@ -140,7 +140,8 @@ static void test_a_rung_is_the_beginning_of_the_training(void)
 static void test_a_killed_search_goes_on(void)
 {
     static char whole[1 << 16], again[1 << 16];
-    const char *search = "--vary 'rate=1e-4..1e-2:log,width=8|16' --trials 6 --halving 2 --climb 2 ";
+    const char *search =
+        "--vary 'rate=1e-4..1e-2:log,width=8|16' --trials 6 --halving 2 --climb 2 ";
     char line[2048];
     snprintf(line, sizeof line, "%s --run whole" LEARN "24", search);
     check_status(tune(line), 0);

@@ -2,6 +2,7 @@
  * cannot be written in step. */
 #include "loop.h"
 #include "kernel_lanes.h"
+#include "op.h"
 
 #define ROW_BLOCKS(T, suffix)                                                                      \
     static void double_##suffix(int64_t n, void *y, const void *const *x, const weft_block_env *e) \
@@ -161,6 +162,61 @@ static void test_rows_of_every_length(void)
             }
 }
 
+/* ---- numbers of parts of a row --------------------------------------------------------------- */
+
+static void element_op(row_loop *r, int k, const weft_element *element, int first, int second)
+{
+    row_op(r, k, WEFT_LOOP_ELEMENTS, 1, 2, (int[]){first, second});
+    r->loop->op[k].block = element->block[WEFT_F32][WEFT_F32];
+    r->loop->op[k].relay = weft_relay_of(element);
+}
+
+/* Rows of channels of places, and a gain that each channel has of its own: (gain - (x - most)) gain, where most is the row's. */
+static void check_gains(int64_t n_rows, int64_t channels, int64_t places)
+{
+    weft_error error = {0};
+    const int64_t row = channels * places;
+    row_loop r = row_loop_open(WEFT_F32, n_rows, row, 4);
+    const weft_loop counts = {.n_in = 2, .n_ops = 4, .n_out = 1, .n_segments = 1};
+    if (!CHECK_OK(weft_loop_take(r.arena, counts, &r.loop, &error), error)) return;
+    weft_view gains = view_of(WEFT_F32, 1, (part[]){{"c", channels, 0, channels}});
+    weft_loop_segment *s = &r.loop->segment[0];
+    s->n_dims = 3, s->n_row_dims = 2;
+    s->size[0] = n_rows, s->size[1] = channels, s->size[2] = places;
+    s->in[0] = (weft_loop_operand){r.x.data, {row, places, 1}};
+    s->in[1] = (weft_loop_operand){gains.data, {0, 1, 0}};
+    s->out[0] = r.y.data;
+    r.loop->in[0] = r.loop->in[1] = (weft_loop_in){sizeof(float), 1};
+    row_op(&r, 0, WEFT_LOOP_REDUCE, 1, 1, (int[]){0});
+    r.loop->op[0].combine = WEFT_MAX;
+    element_op(&r, 1, weft_op_sub.element, 0, 2);
+    element_op(&r, 2, weft_op_sub.element, 1, 3);
+    element_op(&r, 3, weft_op_mul.element, 4, 1);
+    r.loop->out[0] = 5;
+    row_loop_run(&r);
+    int64_t n_wrong = 0;
+    double most = 0;
+    for (int64_t i = 0; i < n_rows * row; i++) {
+        const double gain = view_get(&gains, i / places % channels);
+        for (int64_t j = i; i % row == 0 && j < i + row; j++)
+            most = j == i ? view_get(&r.x, j) : fmax(most, view_get(&r.x, j));
+        const double y = (gain - (view_get(&r.x, i) - most)) * gain;
+        n_wrong += fabs(view_get(&r.y, i) - y) > 1e-5 * fmax(fabs(y), 1);
+    }
+    CHECK_EQ_INT(n_wrong, 0);
+    view_free(&gains);
+    row_loop_close(&r);
+}
+
+/* Blocks begin with a part, or in the middle of one. */
+static void test_a_number_for_each_part_of_a_row(void)
+{
+    static const int64_t places[] = {3, 96, 256, 500, 512, 1000, 1024, 1536};
+    for (int i = 0; i < 8; i++)
+        for (int64_t channels = 1; channels <= 4; channels++)
+            check_gains(3, channels, places[i]);
+}
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 /* A row that a rank has nothing of: the reduction's identity. */
@@ -241,6 +297,7 @@ int main(void)
 {
     if (!streams_open() || !lanes_open()) return 1;
     RUN(test_rows_of_every_length);
+    RUN(test_a_number_for_each_part_of_a_row);
     RUN(test_an_empty_row_has_the_identity);
     RUN(test_the_largest_loop_fits);
     RUN(test_memory_that_is_not_read_in_step_is_refused);

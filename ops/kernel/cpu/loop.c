@@ -67,7 +67,7 @@ static void locate(const weft_space *s, weft_lane *lane, int64_t group)
 /* The block that begins at element `from` of a row, of the unit that ends at `to`. */
 static void set_block(const weft_space *s, weft_lane *lane, int64_t from, int64_t to)
 {
-    const int64_t left = s->together < s->row ? s->together - from % s->together : s->row - from;
+    const int64_t left = s->within < s->row ? s->within - from % s->within : s->row - from;
     lane->skip = from;
     lane->run = to - from < s->part ? to - from : s->part;
     if (left < lane->run) lane->run = left;

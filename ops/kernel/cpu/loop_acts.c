@@ -103,12 +103,23 @@ static void make_between(weft_making *m, int before)
 
 /* ---- a pass over the blocks ------------------------------------------------------------------ */
 
+static bool reads_elements(const weft_making *m, int slot, int pass)
+{
+    for (int k = 0; k < m->loop->n_ops; k++) {
+        const weft_loop_op *op = &m->loop->op[k];
+        for (int i = 0; i < op->n_in && weft_making_passes(m, k) & weft_pass_bit(pass); i++)
+            if (op->in[i] == slot && !weft_making_takes_number(m, k, i)) return true;
+    }
+    return false;
+}
+
 /* Operands that are brought for each block. */
 static void bring_blocks(weft_making *m, int pass)
 {
     for (int slot = 0; slot < m->loop->n_in; slot++) {
         weft_loop_slot *v = &m->value[slot];
         if (!(v->need & weft_pass_bit(pass)) || (v->elements != 0 && !v->in_blocks)) continue;
+        if (!reads_elements(m, slot, pass)) continue;
         v->elements = weft_making_bring(m, slot, true);
         v->in_blocks = v->elements != 0; /* else only numbers of it are read so far */
     }

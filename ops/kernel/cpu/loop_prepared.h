@@ -4,7 +4,8 @@
  * into *blocks* of elements that are contiguous in the space. A block has at most WEFT_BLOCK elements. Where rows are
  * reduced, it has as many pieces of that as the lane's buffers have room for, so that a reduction has more to do at a
  * time; it adds up piece by piece. Where all ops are one relay, it has a few pieces, as nothing of it is kept. A row may lie
- * in several places (`together`); no block goes on from one to the next.
+ * in several places (`together`), or have an operand that is one number along a part of it, as a bias of channels; no block goes on
+ * from one to the next.
  *
  * The work is a list of acts in stages: the even ones once for a group, the odd ones for each of its blocks. So a loop with
  * two reductions one after the other has seven: once, blocks (they end with the first reduction), once, blocks, once,
@@ -39,7 +40,7 @@ struct weft_act {
     weft_combine combine;
     weft_block block;
     weft_finish finish;
-    bool is_number[3]; /* operands on elements: one number of the row, not a block          */
+    bool is_number[3]; /* operands on elements: one number of the row or block, not a block */
     int only_for;      /* the one op that reads its result, which nobody wants in memory; -1 */
     bool asks;         /* of a reduction: memory for the next block of x[0], on the way      */
     const struct weft_relay_width *width; /* of a relay (relay.h)                           */
@@ -77,10 +78,12 @@ struct weft_space {
     int64_t rows, n_groups; /* rows of a group; groups                                  */
     int64_t part, n_parts;  /* elements of a row in a block; blocks of a group          */
     int64_t together;       /* elements of a row that lie together                      */
-    int64_t piece;          /* elements that enter a state at once (weft_row_part)      */
-    int64_t cuts, cut;      /* units that lanes share out, of a group; elements of a row in each */
-    bool needs_outer;       /* somebody asks for coordinates                            */
-    bool streams;           /* some results are written past the caches                 */
+    int64_t
+        within; /* no block goes on past a multiple of so many: `together`, or along which an operand is one number */
+    int64_t piece;     /* elements that enter a state at once (weft_row_part)      */
+    int64_t cuts, cut; /* units that lanes share out, of a group; elements of a row in each */
+    bool needs_outer;  /* somebody asks for coordinates                            */
+    bool streams;      /* some results are written past the caches                 */
     int64_t (*stride)[WEFT_MAX_DIMS + 1]; /* [n_in] elements per collapsed dim      */
     /* [n_out] the same of a result that is not contiguous; NULL: all are */
     int64_t (*out_stride)[WEFT_MAX_DIMS + 1];
@@ -193,6 +196,8 @@ bool weft_space_row_is_even(const weft_space *space, const int64_t *stride, int6
 bool weft_space_rows_are_even(const weft_space *space, const int64_t *stride, int64_t step);
 /* Are elements of a row that lie together next to each other? */
 bool weft_space_lies_together(const weft_space *space, const int64_t *stride);
+/* Is it one number in each block? */
+bool weft_space_blocks_are_even(const weft_space *space, const int64_t *stride);
 /* Shares a few long rows that one pass reduces out in units, whose states are merged; `length`: of a unit. */
 void weft_space_cut_row(weft_space *space, int64_t length);
 /* Does result o share memory with operand k? */

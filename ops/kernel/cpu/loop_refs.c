@@ -66,7 +66,7 @@ static int operand_ref(weft_making *m, int k, int64_t step, int64_t rows)
     const int bytes = m->value[k].bytes;
     weft_ref ref = {.data = (char *)s->data[k], .step = step, .of = k + 1};
     set_rows(m, &ref, s->stride[k], rows, bytes, room_of(m, k));
-    if (step != 0) set_inner(m, &ref, s->stride[k], bytes, room_of(m, k) + WEFT_MAX_DIMS + 1);
+    set_inner(m, &ref, s->stride[k], bytes, room_of(m, k) + WEFT_MAX_DIMS + 1);
     return add_ref(m, ref);
 }
 

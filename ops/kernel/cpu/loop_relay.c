@@ -1,7 +1,7 @@
 /* loop_relay.c: which acts on elements become one act over registers. See loop_making.h.
  *
  * An op goes on with the tile of the one before it where that is one of its operands, and the other is a block, or
- * one number of the row. The only other use of a value in between is a store. An op with another operand loads it
+ * one number of the row, or of each block. The only other use of a value in between is a store. An op with another operand loads it
  * into the tile, once the old value is stored. So all ops of a pass go through a tile before the next one, and slow
  * instructions (a root, a division) overlap with loads and stores. Asking for the next block is done on the way. A
  * relay is worth it from two ops on, or where it saves spreading a number along the row.
@@ -13,13 +13,13 @@
 
 enum { LEAST_BLOCK = 256 }; /* elements; shorter blocks have too much rest */
 
-/* ---- numbers of rows ------------------------------------------------------------------------- */
+/* ---- numbers of rows, and of blocks ------------------------------------------------------------ */
 
 static bool is_number(const weft_making *m, int slot)
 {
     const weft_space *s = m->space;
     if (m->value[slot].op >= 0) return m->value[slot].of_rows;
-    return weft_space_row_is_even(s, s->stride[slot], 0);
+    return weft_space_blocks_are_even(s, s->stride[slot]);
 }
 
 static weft_leg_run leg_of(const weft_making *m, int k, weft_leg_kind kind)

@@ -122,19 +122,34 @@ static int64_t most_pieces(const weft_space *s, const weft_loop *loop, int64_t n
     return n / LEAST_BLOCKS < MOST_RELAYED ? n / LEAST_BLOCKS : MOST_RELAYED;
 }
 
+/* An operand that is one number in a block need not be written out for it. Pieces stay as they are, and with them the bits of sums. */
+static int64_t find_within(const weft_space *s)
+{
+    int64_t within = s->together;
+    for (int k = 0; k < s->n_in; k++) {
+        int64_t run = 1;
+        for (int d = s->n_dims - 1; d >= s->n_outer && s->stride[k][d] == 0; d--)
+            run *= s->size[d];
+        if (run < within && run % s->piece == 0 && s->together % run == 0) within = run;
+    }
+    return within;
+}
+
 static void cut_row(weft_space *s, const weft_loop *loop, bool has_rows)
 {
     s->piece = 1;
+    s->within = s->together;
     if (s->row == 0) return;
     s->piece = weft_row_part(s->together);
-    const int64_t n = (s->together + s->piece - 1) / s->piece;
+    if (has_rows) s->within = find_within(s);
+    const int64_t n = (s->within + s->piece - 1) / s->piece;
     int64_t most =
         has_rows ? MOST_WORKED / (s->piece * (s->n_in + s->n_ops)) : most_pieces(s, loop, n);
     if (most > WEFT_PARTS) most = WEFT_PARTS;
     if (most < 1) most = 1;
     const int64_t blocks = (n + most - 1) / most;
     s->part = (n + blocks - 1) / blocks * s->piece;
-    s->n_parts = s->row / s->together * ((s->together + s->part - 1) / s->part);
+    s->n_parts = s->row / s->within * ((s->within + s->part - 1) / s->part);
 }
 
 static int64_t find_together(const weft_space *s, const weft_loop_segment *segment)
@@ -187,6 +202,16 @@ bool weft_space_lies_together(const weft_space *s, const int64_t *stride)
     for (int d = s->n_dims - 1; d >= s->n_outer && step < s->together; d--) {
         if (stride[d] != step) return false;
         step *= s->size[d];
+    }
+    return true;
+}
+
+bool weft_space_blocks_are_even(const weft_space *s, const int64_t *stride)
+{
+    int64_t size = 1;
+    for (int d = s->n_dims - 1; d >= s->n_outer && size < s->within; d--) {
+        if (stride[d] != 0) return false;
+        size *= s->size[d];
     }
     return true;
 }

@@ -20,7 +20,7 @@
         {"within", OPTION_TIME, "0s",                                                              \
          "TIME",   group,       "search: end it after so long, as 10s; 0s: when it is done",       \
          NULL,     -1},                                                                            \
-        {"plans", OPTION_COUNT, "100",                                                             \
+        {"plans", OPTION_COUNT, "300",                                                             \
          "N",     group,        "search: how many choices to plan at most; 0: any number"},        \
     {                                                                                              \
         "measure", OPTION_COUNT, "0", "K", group,                                                  \

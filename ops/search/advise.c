@@ -80,7 +80,7 @@ static weft_status plan_whole(advising *a, const weft_choice *choice, weft_advis
                               weft_error *error)
 {
     weft_search_price price;
-    weft_search_price_choice(&a->s, choice, true, &price);
+    weft_search_price_choice(&a->s, choice, WEFT_WHOLE, &price);
     a->advice->n_planned++;
     if (price.status != WEFT_OK) return weft_fail(error, price.status, "%s", price.error.message);
     note(a, choice, &price, planned);
@@ -109,7 +109,8 @@ static void judge_one(void *context, int piece)
     advising *a = context;
     a->prices[piece].status = WEFT_USAGE;
     if (!is_over(a))
-        weft_search_price_choice(&a->s, &a->neighbours.list[piece], false, &a->prices[piece]);
+        weft_search_price_choice(&a->s, &a->neighbours.list[piece], WEFT_BY_USUAL_PRICES,
+                                 &a->prices[piece]);
 }
 
 static int quickest_first(const void *a, const void *b)
@@ -232,7 +233,7 @@ static weft_status advise(advising *a, weft_error *error)
     a->advice->bytes = now.bytes;
     a->advice->fits = fits(a, now.bytes);
     if (!a->advice->fits) return find_smaller(a, error);
-    weft_search_price_choice(&a->s, a->from, false, &judged);
+    weft_search_price_choice(&a->s, a->from, WEFT_BY_USUAL_PRICES, &judged);
     if (judged.status != WEFT_OK)
         return weft_fail(error, judged.status, "%s", judged.error.message);
     return find_quicker(a, judge_all(a, a->from), &judged, error);

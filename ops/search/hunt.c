@@ -14,12 +14,13 @@ enum {
     ROUND = 16,
     AT_ONCE = 4,
     USUAL_WIDTH = 8,
-    EACH = 4 /* of a round near one of the best */
+    EACH = 4,    /* of a round near one of the best */
+    REFINED = 32 /* of the best estimates */
 };
 
-/* An estimate may be wrong by so much. When so much of the time is over, estimates end; and then plans: a round that has begun goes on,
+/* An estimate may be wrong by so much. When so much of the time is over, estimates end, those for the machine too; and then plans: a round that has begun goes on,
  * and turns come after it. */
-static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, PLANNING = 0.8;
+static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, REFINING = 0.65, PLANNING = 0.8;
 static const double TIE =
     0.03; /* within this part, times ranks of a core, predictions do not tell choices apart */
 static const double JUST_ABOVE = 1 + 1e-5; /* times the best: nobody asks for higher floors */
@@ -32,7 +33,7 @@ typedef struct looked {
     uint32_t candidate;
     bool is_whole, is_expanded, fits;
     bool is_late; /* time was over before it was planned */
-    double took;  /* seconds */
+    double took;  /* seconds, by usual prices */
     weft_search_price price;
 } looked;
 
@@ -159,8 +160,10 @@ static void choose_round(hunt *h, looked **best, int n_best)
 typedef struct work {
     hunt *h;
     looked *first;
-    bool is_whole, is_first; /* nothing has been planned so */
-    looked *const *list;     /* NULL: from first on */
+    weft_search_care care;
+    double end;          /* the part of the time until which pieces begin */
+    bool is_first;       /* nothing has been planned so */
+    looked *const *list; /* NULL: from first on */
 } work;
 
 static void price(const work *w, looked *l)
@@ -168,7 +171,7 @@ static void price(const work *w, looked *l)
     weft_choice choice;
     if (weft_search_choice_of(w->h->s, outline_of(w->h, l->candidate),
                               setting_of(w->h, l->candidate), &choice)) {
-        weft_search_price_choice(w->h->s, &choice, w->is_whole, &l->price);
+        weft_search_price_choice(w->h->s, &choice, w->care, &l->price);
         return;
     }
     l->price = (weft_search_price){.error = WEFT_NO_ERROR};
@@ -185,10 +188,10 @@ static void do_piece(void *context, int piece)
     const work *w = context;
     looked *l = w->list ? w->list[piece] : &w->first[piece];
     const double begun = now();
-    l->is_late = (!w->is_first || piece > 0) && is_over(w->h, 1);
+    l->is_late = (!w->is_first || piece > 0) && is_over(w->h, w->end);
     if (l->is_late) return;
     price(w, l);
-    l->took = now() - begun;
+    if (w->care == WEFT_BY_USUAL_PRICES) l->took = now() - begun;
 }
 
 /* Refused by the builder or the compiler for what it asks: it is no choice. All else ends the search. */
@@ -228,7 +231,7 @@ static weft_status do_round(hunt *h)
     looked *first = h->looks + h->n_looked;
     for (int i = 0; i < h->n_round; i++)
         first[i] = (looked){.candidate = h->round[i]};
-    work w = {.h = h, .first = first, .is_first = h->n_looked == 0};
+    work w = {.h = h, .first = first, .end = 1, .is_first = h->n_looked == 0};
     weft_search_crew_do(h->s->threads, h->n_round, do_piece, &w);
     for (int i = 0; i < h->n_round; i++) {
         looked *l = &h->looks[h->n_looked];
@@ -280,6 +283,22 @@ static bool is_time_for_whole(const hunt *h, const looked *l)
     return seconds <= 0 || end <= (isfinite(h->best) ? 1 : LONGEST) * seconds;
 }
 
+/* A plan for the machine may be quicker by a third than that by usual prices, of one choice and not of another. So before the first ten
+ * are known, the first of all are estimated for the machine. */
+static weft_status refine(hunt *h, looked **sorted, int n)
+{
+    looked *list[REFINED];
+    int n_list = 0;
+    for (int i = 0; i < n && n_list < REFINED; i++)
+        if (sorted[i]->fits && !sorted[i]->is_whole) list[n_list++] = sorted[i];
+    if (n_list == 0) return WEFT_OK;
+    work w = {.h = h, .list = list, .care = WEFT_FOR_MACHINE, .end = REFINING};
+    weft_search_crew_do(h->s->threads, n_list, do_piece, &w);
+    for (int i = 0; i < n_list; i++)
+        if (!list[i]->is_late) WEFT_TRY(judge(h, list[i]));
+    return WEFT_OK;
+}
+
 /* Estimates among the first become plans, the quickest first, until the first ten are plans all, or the time is over. */
 static weft_status plan_whole(hunt *h, looked **sorted, int n)
 {
@@ -296,7 +315,8 @@ static weft_status plan_whole(hunt *h, looked **sorted, int n)
             else
                 h->found->out_of_time = true;
         if (n_list == 0) return WEFT_OK;
-        work w = {.h = h, .list = list, .is_whole = true, .is_first = !isfinite(h->best)};
+        work w = {
+            .h = h, .list = list, .care = WEFT_WHOLE, .end = 1, .is_first = !isfinite(h->best)};
         weft_search_crew_do(h->s->threads, n_list, do_piece, &w);
         for (int i = 0; i < n_list; i++)
             if (!list[i]->is_late) WEFT_TRY(judge(h, list[i]));
@@ -329,7 +349,7 @@ static weft_status plan_plainest(hunt *h, looked **sorted, int n)
     looked *list[1] = {plainest(h, sorted, n, false)};
     if (!list[0] || list[0]->is_whole || is_over(h, PLANNING) || !is_time_for_whole(h, list[0]))
         return WEFT_OK;
-    work w = {.h = h, .list = list, .is_whole = true};
+    work w = {.h = h, .list = list, .care = WEFT_WHOLE, .end = 1};
     weft_search_crew_do(h->s->threads, 1, do_piece, &w);
     return list[0]->is_late ? WEFT_OK : judge(h, list[0]);
 }
@@ -355,6 +375,7 @@ static weft_status hunt_all(hunt *h)
     looked **more = realloc(sorted, (size_t)(h->n_looked + 1) * sizeof *sorted);
     if (more) sorted = more;
     if (!more && status == WEFT_OK) status = weft_fail_memory(h->s->error, sizeof *sorted);
+    if (status == WEFT_OK) status = refine(h, sorted, sort_looks(h, sorted));
     if (status == WEFT_OK) status = plan_whole(h, sorted, sort_looks(h, sorted));
     if (status == WEFT_OK) status = plan_plainest(h, sorted, sort_looks(h, sorted));
     free(sorted);

@@ -1,8 +1,8 @@
 /* price: a choice planned and predicted, on a mesh without ranks.
  *
  * All of it: its plan for the machine, and the memory of every kind of rank. Where layers are
- * alike there is an estimate besides. It comes from plans of few layers and of some more, by usual prices, since seconds and bytes
- * are a + b layers.
+ * alike there are estimates besides. They come from plans of few layers and of some more, since seconds and bytes are a + b layers: by
+ * usual prices, or for the machine, which takes as many times as long.
  */
 #include "searching.h"
 
@@ -40,14 +40,14 @@ static weft_status plan(searching *s, const weft_choice *choice, bool is_for_mac
 }
 
 /* The rank that needs most: one of each kind is asked. */
-static weft_status most_bytes(const weft_program *program, bool is_whole, int64_t *bytes,
+static weft_status most_bytes(const weft_program *program, bool is_of_all, int64_t *bytes,
                               weft_error *error)
 {
     weft_classes classes;
     weft_usage usage;
     *bytes = 0;
     weft_find_classes(program->plan, -1, &classes);
-    for (int c = 0; c < (is_whole ? classes.n : 1); c++) {
+    for (int c = 0; c < (is_of_all ? classes.n : 1); c++) {
         const int rank = weft_class_rank(program->plan, &classes, c);
         WEFT_TRY(weft_plan_usage(program, rank, &usage, error));
         if (usage.total_bytes > *bytes) *bytes = usage.total_bytes;
@@ -55,13 +55,13 @@ static weft_status most_bytes(const weft_program *program, bool is_whole, int64_
     return WEFT_OK;
 }
 
-static weft_status price(searching *s, const weft_choice *choice, bool is_whole,
+static weft_status price(searching *s, const weft_choice *choice, bool is_for_machine,
                          weft_search_price *to, weft_error *error)
 {
     planned p;
     const weft_predict_options options = {.host_ranks = s->options->host_ranks};
-    weft_status status = plan(s, choice, is_whole, &p, error);
-    if (status == WEFT_OK) status = most_bytes(p.program, is_whole, &to->bytes, error);
+    weft_status status = plan(s, choice, is_for_machine, &p, error);
+    if (status == WEFT_OK) status = most_bytes(p.program, is_for_machine, &to->bytes, error);
     if (status == WEFT_OK)
         status =
             weft_plan_predict(p.program, s->options->machine, &options, &to->prediction, error);
@@ -91,25 +91,26 @@ static void extrapolate(weft_search_price *few, const weft_search_price *more, d
 }
 
 static weft_status estimate(searching *s, const weft_choice *choice, int64_t few_layers,
-                            weft_search_price *to)
+                            bool is_for_machine, weft_search_price *to)
 {
     weft_search_price more = {0};
     weft_choice some = *choice;
     some.layers = few_layers;
-    WEFT_TRY(price(s, &some, false, to, &to->error));
+    WEFT_TRY(price(s, &some, is_for_machine, to, &to->error));
     some.layers += few_layers / 2;
-    WEFT_TRY(price(s, &some, false, &more, &to->error));
+    WEFT_TRY(price(s, &some, is_for_machine, &more, &to->error));
     extrapolate(to, &more,
                 (double)(s->options->layers - few_layers) / (double)(some.layers - few_layers));
     return WEFT_OK;
 }
 
-void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
+void weft_search_price_choice(searching *s, const weft_choice *choice, weft_search_care care,
                               weft_search_price *to)
 {
-    const int64_t few = is_whole ? 0 : weft_search_few_layers(s->options, choice);
+    const int64_t few = care == WEFT_WHOLE ? 0 : weft_search_few_layers(s->options, choice);
     *to = (weft_search_price){.is_estimate = few > 0};
-    to->status = few > 0 ? estimate(s, choice, few, to) : price(s, choice, true, to, &to->error);
+    to->status = few > 0 ? estimate(s, choice, few, care == WEFT_FOR_MACHINE, to)
+                         : price(s, choice, true, to, &to->error);
 }
 
 weft_status weft_search_plan_choice(searching *s, const weft_choice *choice,

@@ -352,8 +352,14 @@ typedef struct weft_search_price {
     weft_error error;
 } weft_search_price;
 
-/* A choice planned: all of it for the machine, or its few layers by usual prices. */
-void weft_search_price_choice(searching *s, const weft_choice *choice, bool is_whole,
+/* A choice planned: its few layers by usual prices, or for the machine; or all of it for the machine. Each takes several times as long as
+ * the one before. */
+typedef enum weft_search_care {
+    WEFT_BY_USUAL_PRICES,
+    WEFT_FOR_MACHINE,
+    WEFT_WHOLE
+} weft_search_care;
+void weft_search_price_choice(searching *s, const weft_choice *choice, weft_search_care care,
                               weft_search_price *price);
 /* As weft_search_plan, where others of the search plan too. */
 weft_status weft_search_plan_choice(searching *s, const weft_choice *choice,

@@ -212,7 +212,7 @@ static bool behind_with(searching *s, const weft_choice *const choices[2], int64
         weft_search_price price;
         weft_choice choice = *choices[i];
         *value_of(s->options, &choice) = value;
-        weft_search_price_choice(s, &choice, false, &price);
+        weft_search_price_choice(s, &choice, WEFT_BY_USUAL_PRICES, &price);
         if (price.status != WEFT_OK) return false;
         seconds[i] = price.prediction.seconds;
     }

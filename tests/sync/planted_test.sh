@@ -3,6 +3,9 @@
 # EMULATOR is what runs programs for another processor.
 folder=$1
 shift
+TMPDIR=$(mktemp -d) # a test that fails leaves its files
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 export TEST_CASES=100 # however few of their cases the tests themselves are given
 n_found=0 n_missed=0
 for program; do

@@ -31,7 +31,7 @@ typedef struct training {
 } training;
 
 static training *now;
-static char folder[64];
+static char folder[256];
 
 /* ---- the disk (--wrap, tests/sync/CMakeLists.txt) ----------------------------------------------------- */
 
@@ -283,9 +283,10 @@ static void test_a_save_given_up_is_whole_or_not_there(void)
 /* The folders that saves are written in, which nobody makes here. */
 static bool make_folders(void)
 {
-    char path[128];
-    snprintf(folder, sizeof folder, "/tmp/weft-save-%d", (int)getpid());
-    bool is_made = CHECK(mkdir(folder, 0777) == 0);
+    char path[sizeof folder + 64];
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/weft-save-XXXXXX", base ? base : "/tmp");
+    bool is_made = CHECK(mkdtemp(folder) != NULL);
     for (int i = 0; i < MOST_SAVES; i++) {
         snprintf(path, sizeof path, "%s/step_%08d.tmp", folder, i);
         is_made = CHECK(mkdir(path, 0777) == 0) && is_made;
@@ -300,7 +301,7 @@ static bool make_folders(void)
 /* At any end of the process: the first order that fails is one. */
 static void remove_folders(void)
 {
-    char command[128];
+    char command[sizeof folder + 16];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     (void)!system(command);
 }

@@ -91,8 +91,7 @@ typedef struct runs {
     const notes *notes; /* NULL: nothing is noted */
     meeting *meetings;  /* [t->n_meetings] with cpu, late and crowded by column */
     double *now;        /* [n] when what it computes goes on */
-    double *
-        over; /* [WAYS][n_queues][n] when the last exchange of each queue that went this way is over */
+    double *over;       /* [WAYS][n_queues][n] when the queue's last exchange of that way is over */
     double *begin, *end; /* [n_flights][n] of each exchange's last time */
     queue_line *lines;   /* [n_queues] */
     uint32_t n_live;     /* lines that are */

@@ -18,8 +18,8 @@ enum {
     REFINED = 32 /* of the best estimates */
 };
 
-/* An estimate may be wrong by so much. When so much of the time is over, estimates end, those for the machine too; and then plans: a round that has begun goes on,
- * and turns come after it. */
+/* An estimate may be wrong by so much. When so much of the time is over, estimates end, then those for the machine, and then plans: a
+ * round that has begun goes on, and turns come after it. */
 static const double ESTIMATE_ERROR = 0.1, ESTIMATING = 0.5, REFINING = 0.65, PLANNING = 0.8;
 static const double TIE =
     0.03; /* within this part, times ranks of a core, predictions do not tell choices apart */
